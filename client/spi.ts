@@ -18,7 +18,7 @@ import type { Logger } from './common/log.ts'
 import type { WaiterDescription } from './common/waiters.ts'
 import type { World } from './common/world.ts'
 import type { ShuffleDescriptor } from './master/shuffle-descriptor.ts'
-import type { ShuffleMaster, ShuffleMasterContext } from './master/shuffle-master.ts'
+import type { ShuffleMaster as ManagedShuffleMaster } from './master/shuffle-master.ts'
 import type { GateBatch } from './read/record-batch.ts'
 import type { CommittedPartition } from './write/committed-partition.ts'
 
@@ -30,17 +30,32 @@ export interface ShuffleServiceFactory {
   createShuffleEnvironment(context: ShuffleEnvironmentContext): ShuffleEnvironment
 }
 
-export interface ShuffleEnvironmentContext {
-  /** Base address of the manager, `http://host:port`: asked for the present address of workers. */
+/** What both sides need to find and trust a cluster. */
+export interface ClusterContext {
+  /** Base address of the manager, `http://host:port`. */
   readonly managerUrl: string
-  /** Workers of another cluster are refused; none given: whatever cluster answers. */
-  readonly clusterId?: string
+  /** A manager or worker of another cluster is refused by name. */
+  readonly clusterId: string
   /** The shared token, when the cluster wants one. */
   readonly token?: string
+  /** Silent when not given. */
   readonly logger?: Logger
   /** The seams to the world; the real ones when not given. */
   readonly world?: World
-  /** Differences from {@link defaultEnvironmentOptions}. */
+}
+
+export interface ShuffleMasterContext extends ClusterContext {
+  /** Buffer size of every partition it allocates; 32 KiB when not given. */
+  readonly bufferSizeBytes?: number
+  /** `lz4` (when not given) or `none`. */
+  readonly codec?: string
+}
+
+/** The job master's side; see the methods of `client/master/shuffle-master.ts`. */
+export type ShuffleMaster = Pick<ManagedShuffleMaster, keyof ManagedShuffleMaster>
+
+export interface ShuffleEnvironmentContext extends ClusterContext {
+  /** Differences from `defaultEnvironmentOptions`. */
   readonly options?: Partial<EnvironmentOptions>
 }
 
