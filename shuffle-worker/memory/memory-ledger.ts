@@ -1,18 +1,43 @@
-// placeholder, filled below
-import type { PooledBuffer } from '../../client/common/buffer.ts'
-import type { Clock } from '../../client/common/clock.ts'
-import type { JobId } from '../../client/common/ids.ts'
+// The worker's one memory budget. Everything that grows with load is taken here first: buffers of
+// the data path from a fixed pool, and bytes that are only counted (index rows, control state, held
+// small partitions). Each purpose has a floor that no other can take; what belongs to no floor goes
+// to whoever comes first. Waiters of a purpose are served strictly in arrival order.
+//
+//   total = floor(write) + floor(read) + floor(index) + floor(control) + shared
+//   a purpose may use: its floor + what others leave of shared
 
-export type MemoryPurpose = 'write' | 'read' | 'index' | 'control'
+import { assert } from '../../client/common/assert.ts'
+import type { PooledBuffer } from '../../client/common/buffer.ts'
+import type { Clock, Timer } from '../../client/common/clock.ts'
+import { ShuffleError } from '../../client/common/errors.ts'
+import type { JobId } from '../../client/common/ids.ts'
+import { WaiterRegister, type Waiter } from '../../client/common/waiters.ts'
+import {
+  checkMemorySizes,
+  defaultFloors,
+  defaultMemoryBytes,
+  memoryPurposes,
+  sumOfFloors,
+  type MemoryFloors,
+  type MemoryPurpose,
+} from './memory-floors.ts'
+import { SlabPool, slabSizeBytes, type SlabPiece } from './slab-pool.ts'
+
+/** Bounds the queue of each purpose; a worker has fewer open channels than that. */
+const waitersMax = 65_536
+/** A slab that was wholly free for so long goes back to the system. */
+const quietMs = 60_000
 
 export interface MemoryLedgerSettings {
   readonly clock: Clock
-  /** The whole budget; default 64 MiB. */
+  /** Where waits are listed; a register of its own when not given. */
+  readonly waiters?: WaiterRegister
+  /** The whole budget; 64 MiB when not given. */
   readonly totalBytes?: number
-  /** Default 32 KiB; a power of two from 4 KiB to 1 MiB. */
+  /** 32 KiB when not given; a power of two from 4 KiB to 1 MiB. */
   readonly bufferSizeBytes?: number
-  /** What no other purpose can take; by default 24 : 24 : 8 : 8 of the total. */
-  readonly floors?: Readonly<Record<MemoryPurpose, number>>
+  /** By default 24 : 24 : 8 : 8 of the total. */
+  readonly floors?: MemoryFloors
 }
 
 export interface AcquireRequest {
@@ -21,7 +46,20 @@ export interface AcquireRequest {
   readonly jobId?: JobId
 }
 
-export interface WaitOptions {
+export interface BlockRequest {
+  readonly purpose: 'write' | 'read'
+  readonly sizeBytesMin: number
+  readonly sizeBytesMax: number
+  readonly jobId?: JobId
+}
+
+export interface ReserveRequest {
+  readonly purpose: MemoryPurpose
+  readonly bytes: number
+  readonly jobId?: JobId
+}
+
+export interface MemoryWait {
   readonly timeoutMs: number
   readonly signal?: AbortSignal
 }
@@ -33,83 +71,316 @@ export interface Reservation {
   release(): void
 }
 
-export class MemoryLedger {
-  readonly bufferSizeBytes: number = 0
-  readonly totalBytes: number = 0
+interface Part {
+  readonly floorBytes: number
+  usedBytes: number
+  readonly queue: Waiting[]
+  readonly freeListeners: Set<() => void>
+}
 
-  constructor(_settings: MemoryLedgerSettings) {
-    throw new Error('being written')
+interface Waiting {
+  readonly bytes: number
+  readonly isSettled: () => boolean
+  readonly grant: () => void
+}
+
+export class MemoryLedger {
+  readonly bufferSizeBytes: number
+  readonly totalBytes: number
+  readonly #clock: Clock
+  readonly #waiters: WaiterRegister
+  readonly #pool: SlabPool
+  readonly #parts: Readonly<Record<MemoryPurpose, Part>>
+  readonly #sharedBytes: number
+  readonly #usedByJob = new Map<JobId | undefined, number>()
+  #quietTimer: Timer | undefined
+  #announcing = false
+  #closed = false
+
+  /** INVALID_ARGUMENT when the sizes don't fit together. */
+  constructor(settings: MemoryLedgerSettings) {
+    this.#clock = settings.clock
+    this.#waiters = settings.waiters ?? new WaiterRegister({ clock: settings.clock })
+    this.totalBytes = settings.totalBytes ?? defaultMemoryBytes
+    this.bufferSizeBytes = settings.bufferSizeBytes ?? 32 * 1024
+    const floors = settings.floors ?? defaultFloors(this.totalBytes)
+    checkMemorySizes({ totalBytes: this.totalBytes, bufferSizeBytes: this.bufferSizeBytes, floors })
+    this.#parts = {
+      write: newPart(floors.write),
+      read: newPart(floors.read),
+      index: newPart(floors.index),
+      control: newPart(floors.control),
+    }
+    this.#sharedBytes = this.totalBytes - sumOfFloors(floors)
+    this.#pool = new SlabPool({
+      bufferSizeBytes: this.bufferSizeBytes,
+      capacityBytes: floors.write + floors.read + this.#sharedBytes,
+    })
   }
 
-  /** All `count` at once, in arrival order within the purpose. BUSY at the deadline, the signal's reason when aborted. */
-  acquire(_request: AcquireRequest & WaitOptions): Promise<PooledBuffer[]> {
-    throw new Error('being written')
+  /** All `count` at once, in arrival order. BUSY at the deadline, CANCELLED when aborted. */
+  acquire(request: AcquireRequest & MemoryWait): Promise<PooledBuffer[]> {
+    const bytes = request.count * this.bufferSizeBytes
+    return this.#wait(request, bytes, () => this.#takeSingles(request))
   }
 
   /** Undefined when they are not free now, or others wait. */
-  tryAcquire(_request: AcquireRequest): PooledBuffer[] | undefined {
-    throw new Error('being written')
+  tryAcquire(request: AcquireRequest): PooledBuffer[] | undefined {
+    const bytes = request.count * this.bufferSizeBytes
+    return this.#mayTake(request.purpose, bytes) ? this.#takeSingles(request) : undefined
   }
 
   /**
    * One contiguous block, a multiple of the buffer size, at most 1 MiB: as large as is free now
-   * between the two bounds. Undefined when there is none.
+   * between the two bounds. Undefined when there is none, or others wait.
    */
-  tryAcquireBlock(_request: {
-    readonly purpose: 'write' | 'read'
-    readonly sizeBytesMin: number
-    readonly sizeBytesMax: number
-    readonly jobId?: JobId
-  }): PooledBuffer | undefined {
-    throw new Error('being written')
+  tryAcquireBlock(request: BlockRequest): PooledBuffer | undefined {
+    const countMin = Math.max(1, Math.ceil(request.sizeBytesMin / this.bufferSizeBytes))
+    const wanted = Math.min(request.sizeBytesMax, slabSizeBytes)
+    const countMax = Math.min(
+      Math.max(1, Math.floor(wanted / this.bufferSizeBytes)),
+      this.freeCount(request.purpose),
+    )
+    if (countMax < countMin || this.waiterCount(request.purpose) > 0) return undefined
+    const piece = this.#pool.takeBlock(countMin, countMax)
+    return piece && this.#own(request, piece)
   }
 
-  tryReserve(_request: {
-    readonly purpose: MemoryPurpose
-    readonly bytes: number
-    readonly jobId?: JobId
-  }): Reservation | undefined {
-    throw new Error('being written')
+  tryReserve(request: ReserveRequest): Reservation | undefined {
+    return this.#mayTake(request.purpose, request.bytes) ? this.#count(request) : undefined
   }
 
-  reserve(
-    _request: {
-      readonly purpose: MemoryPurpose
-      readonly bytes: number
-      readonly jobId?: JobId
-    } & WaitOptions,
-  ): Promise<Reservation> {
-    throw new Error('being written')
+  /** Waits as {@link acquire} does. LIMIT_EXCEEDED when the part could never hold it. */
+  reserve(request: ReserveRequest & MemoryWait): Promise<Reservation> {
+    return this.#wait(request, request.bytes, () => this.#count(request))
   }
 
   /** What the purpose may use in all: its floor and whatever belongs to none. */
-  partBytes(_purpose: MemoryPurpose): number {
-    throw new Error('being written')
+  partBytes(purpose: MemoryPurpose): number {
+    return this.#parts[purpose].floorBytes + this.#sharedBytes
   }
 
-  usedBytes(_purpose: MemoryPurpose): number {
-    throw new Error('being written')
+  usedBytes(purpose: MemoryPurpose): number {
+    return this.#parts[purpose].usedBytes
   }
 
-  /** Buffers that the purpose could get at this moment. */
-  freeCount(_purpose: 'write' | 'read'): number {
-    throw new Error('being written')
+  /** Buffers that the purpose could get at this moment if nobody waited. */
+  freeCount(purpose: 'write' | 'read'): number {
+    return Math.floor(this.#freeBytes(purpose) / this.bufferSizeBytes)
+  }
+
+  /** Memory really allocated for buffers. */
+  get slabBytes(): number {
+    return this.#pool.allocatedBytes
   }
 
   usedBytesByJob(): ReadonlyMap<JobId, number> {
-    throw new Error('being written')
+    const entries = [...this.#usedByJob].filter(([jobId]) => jobId !== undefined)
+    return new Map(entries as [JobId, number][])
   }
 
-  waiterCount(_purpose: MemoryPurpose): number {
-    throw new Error('being written')
+  waiterCount(purpose: MemoryPurpose): number {
+    dropSettled(this.#parts[purpose].queue)
+    return this.#parts[purpose].queue.length
   }
 
-  /** Calls back after something of the purpose was given back and no waiter took it. */
-  onFree(_purpose: MemoryPurpose, _callback: () => void): void {
-    throw new Error('being written')
+  /**
+   * Calls back, soon after, when something of the purpose was given back and no waiter is left.
+   * Returns what ends it.
+   */
+  onFree(purpose: MemoryPurpose, callback: () => void): () => void {
+    const listeners = this.#parts[purpose].freeListeners
+    listeners.add(callback)
+    return () => listeners.delete(callback)
   }
 
+  /** The invariant: what the purposes use is exactly what the owners hold. */
+  assertBalanced(): void {
+    const byPurpose = memoryPurposes.reduce((sum, each) => sum + this.#parts[each].usedBytes, 0)
+    const byOwner = [...this.#usedByJob.values()].reduce((sum, bytes) => sum + bytes, 0)
+    assert(byPurpose === byOwner, `memory by purpose ${String(byPurpose)} is not by owner`)
+    assert(byPurpose <= this.totalBytes, 'used memory is within the budget')
+  }
+
+  /** Refuses all waiters. What is out may still be given back. */
   close(): void {
-    throw new Error('being written')
+    this.#closed = true
+    this.#quietTimer?.cancel()
+    for (const purpose of memoryPurposes) {
+      for (const waiting of this.#parts[purpose].queue.splice(0)) waiting.grant()
+    }
   }
+
+  #freeBytes(purpose: MemoryPurpose): number {
+    let shared = this.#sharedBytes
+    for (const each of memoryPurposes) {
+      const part = this.#parts[each]
+      if (each !== purpose) shared -= Math.max(0, part.usedBytes - part.floorBytes)
+    }
+    const part = this.#parts[purpose]
+    return part.floorBytes + shared - part.usedBytes
+  }
+
+  #mayTake(purpose: MemoryPurpose, bytes: number): boolean {
+    return !this.#closed && this.waiterCount(purpose) === 0 && bytes <= this.#freeBytes(purpose)
+  }
+
+  async #wait<T>(
+    request: MemoryWait & { readonly purpose: MemoryPurpose },
+    bytes: number,
+    take: () => T,
+  ): Promise<T> {
+    const { purpose } = request
+    const { queue } = this.#parts[purpose]
+    if (this.#mayTake(purpose, bytes)) return take()
+    this.#checkWait(purpose, bytes)
+    const waiter = this.#waiters.wait<T>({
+      name: `memory for ${purpose}`,
+      timeoutMs: request.timeoutMs,
+      signal: request.signal,
+      fields: { purpose, bytes },
+    })
+    queue.push({
+      bytes,
+      isSettled: () => waiter.isSettled,
+      grant: () => {
+        this.#settle(waiter, take)
+      },
+    })
+    try {
+      return await waiter.promise
+    } catch (error) {
+      // One that gave up may have stood before smaller ones.
+      this.#serve(purpose)
+      throw error
+    }
+  }
+
+  #checkWait(purpose: MemoryPurpose, bytes: number): void {
+    const fields = { purpose, bytes, partBytes: this.partBytes(purpose) }
+    if (this.#closed) throw closedError()
+    if (bytes > this.partBytes(purpose)) {
+      throw new ShuffleError(
+        'LIMIT_EXCEEDED',
+        `a request for ${String(bytes)} bytes of ${purpose} memory is more than that part has; raise the pool`,
+        { fields },
+      )
+    }
+    if (this.waiterCount(purpose) >= waitersMax) {
+      throw new ShuffleError('BUSY', `too many requests wait for ${purpose} memory`, { fields })
+    }
+  }
+
+  #settle<T>(waiter: Waiter<T>, take: () => T): void {
+    if (this.#closed) waiter.reject(closedError())
+    else waiter.resolve(take())
+  }
+
+  #takeSingles(request: AcquireRequest): PooledBuffer[] {
+    return this.#pool.takeSingles(request.count).map((piece) => this.#own(request, piece))
+  }
+
+  #own(owner: { purpose: 'write' | 'read'; jobId?: JobId }, piece: SlabPiece): PooledBuffer {
+    const { purpose, jobId } = owner
+    this.#charge(purpose, jobId, piece.bytes.byteLength)
+    return new SlabBuffer(piece, () => {
+      this.#pool.give(piece, this.#clock.nowMs())
+      this.#armQuiet()
+      this.#charge(purpose, jobId, -piece.bytes.byteLength)
+      this.#given()
+    })
+  }
+
+  #count(request: ReserveRequest): Reservation {
+    const { purpose, bytes, jobId } = request
+    assert(bytes >= 0, 'a reservation is not negative')
+    this.#charge(purpose, jobId, bytes)
+    let released = false
+    return {
+      bytes,
+      release: () => {
+        assert(!released, 'a reservation is released once')
+        released = true
+        this.#charge(purpose, jobId, -bytes)
+        this.#given()
+      },
+    }
+  }
+
+  #charge(purpose: MemoryPurpose, jobId: JobId | undefined, bytes: number): void {
+    const part = this.#parts[purpose]
+    part.usedBytes += bytes
+    assert(part.usedBytes >= 0, 'no purpose gives back more than it took')
+    const ofJob = (this.#usedByJob.get(jobId) ?? 0) + bytes
+    assert(ofJob >= 0, 'no job gives back more than it took')
+    if (ofJob === 0) this.#usedByJob.delete(jobId)
+    else this.#usedByJob.set(jobId, ofJob)
+  }
+
+  /** Anything given back may serve any purpose: it may have been of the shared part. */
+  #given(): void {
+    for (const purpose of memoryPurposes) this.#serve(purpose)
+    this.#announce()
+  }
+
+  #serve(purpose: MemoryPurpose): void {
+    const { queue } = this.#parts[purpose]
+    for (;;) {
+      dropSettled(queue)
+      const first = queue[0]
+      if (first === undefined || first.bytes > this.#freeBytes(purpose)) return
+      queue.shift()
+      first.grant()
+    }
+  }
+
+  #announce(): void {
+    if (this.#announcing || this.#closed) return
+    this.#announcing = true
+    queueMicrotask(() => {
+      this.#announcing = false
+      for (const purpose of memoryPurposes) {
+        if (this.waiterCount(purpose) > 0) continue
+        for (const listener of [...this.#parts[purpose].freeListeners]) listener()
+      }
+    })
+  }
+
+  #armQuiet(): void {
+    if (this.#quietTimer !== undefined || this.#closed) return
+    this.#quietTimer = this.#clock.setTimer(quietMs, () => {
+      this.#quietTimer = undefined
+      if (this.#pool.giveBackQuiet(this.#clock.nowMs() - quietMs)) this.#armQuiet()
+    })
+  }
+}
+
+class SlabBuffer implements PooledBuffer {
+  readonly bytes: Uint8Array
+  #giveBack: (() => void) | undefined
+
+  constructor(piece: SlabPiece, giveBack: () => void) {
+    this.bytes = piece.bytes
+    this.#giveBack = giveBack
+  }
+
+  recycle(): void {
+    const giveBack = this.#giveBack
+    assert(giveBack !== undefined, 'a buffer is recycled once')
+    this.#giveBack = undefined
+    giveBack()
+  }
+}
+
+function newPart(floorBytes: number): Part {
+  return { floorBytes, usedBytes: 0, queue: [], freeListeners: new Set() }
+}
+
+/** Only at the head: those behind cost nothing until it is their turn. */
+function dropSettled(queue: Waiting[]): void {
+  while (queue[0]?.isSettled() === true) queue.shift()
+}
+
+function closedError(): ShuffleError {
+  return new ShuffleError('CANCELLED', 'the worker is stopping, its memory is given out no more')
 }

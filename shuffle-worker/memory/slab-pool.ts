@@ -1,0 +1,127 @@
+// Equal buffers cut from slabs of 1 MiB. The ledger owns it and has decided before every call that
+// the request may be met; this file only knows where the memory is. Single buffers are taken from
+// the low slabs and blocks from the high ones, so that long-lived singles leave whole slabs free
+// for large reads. A slab is allocated (and its pages touched) when it is first needed.
+//
+//   slab 0  [bbbbbbbb]   singles fill upwards ->
+//   slab 1  [bb..b...]
+//   slab 2  (not allocated)
+//   slab 3  [BBBBBB..]   <- blocks fill downwards
+
+import { assert } from '../../client/common/assert.ts'
+
+/** Also the largest block: a large read is at most one slab. */
+export const slabSizeBytes = 1024 * 1024
+
+/** A piece of one slab; freed exactly once, by whoever it was given to. */
+export interface SlabPiece {
+  readonly bytes: Uint8Array
+  readonly slab: Slab
+  readonly first: number
+  readonly count: number
+}
+
+interface Slab {
+  readonly memory: Uint8Array
+  readonly taken: Uint8Array
+  freeCount: number
+  quietSinceMs: number
+}
+
+export class SlabPool {
+  readonly #bufferSizeBytes: number
+  readonly #buffersPerSlab: number
+  readonly #slabs: (Slab | undefined)[]
+  #allocated = 0
+
+  constructor(options: { readonly bufferSizeBytes: number; readonly capacityBytes: number }) {
+    this.#bufferSizeBytes = options.bufferSizeBytes
+    this.#buffersPerSlab = slabSizeBytes / options.bufferSizeBytes
+    const slabCount = Math.ceil(options.capacityBytes / slabSizeBytes)
+    this.#slabs = Array.from({ length: slabCount }, () => undefined)
+  }
+
+  get allocatedBytes(): number {
+    return this.#allocated * slabSizeBytes
+  }
+
+  /** `count` single buffers; the ledger has made sure that so many are free. */
+  takeSingles(count: number): SlabPiece[] {
+    const pieces: SlabPiece[] = []
+    for (let index = 0; index < this.#slabs.length && pieces.length < count; index += 1) {
+      const slab = this.#slabs[index] ?? this.#allocate(index)
+      for (let at = 0; slab.freeCount > 0 && pieces.length < count; at += 1) {
+        if (slab.taken[at] === 0) pieces.push(this.#take(slab, at, 1))
+      }
+    }
+    assert(pieces.length === count, 'the ledger never promises a buffer that no slab has')
+    return pieces
+  }
+
+  /** The longest run of free buffers from `countMin` to `countMax` in one slab, if there is any. */
+  takeBlock(countMin: number, countMax: number): SlabPiece | undefined {
+    let best: { slab: Slab; first: number; count: number } | undefined
+    for (let index = this.#slabs.length - 1; index >= 0; index -= 1) {
+      const slab = this.#slabs[index]
+      if (slab === undefined || slab.freeCount <= (best?.count ?? 0)) continue
+      const run = longestFreeRun(slab.taken, countMax)
+      if (run.count > (best?.count ?? 0)) best = { slab, ...run }
+      if (best?.count === countMax) return this.#take(best.slab, best.first, countMax)
+    }
+    const fresh = this.#slabs.lastIndexOf(undefined)
+    if (fresh >= 0) return this.#take(this.#allocate(fresh), 0, countMax)
+    if (best === undefined || best.count < countMin) return undefined
+    return this.#take(best.slab, best.first, best.count)
+  }
+
+  give(piece: SlabPiece, nowMs: number): void {
+    piece.slab.taken.fill(0, piece.first, piece.first + piece.count)
+    piece.slab.freeCount += piece.count
+    if (piece.slab.freeCount === this.#buffersPerSlab) piece.slab.quietSinceMs = nowMs
+  }
+
+  /** Drops the slabs that have been wholly free since `beforeMs`; says whether free ones remain. */
+  giveBackQuiet(beforeMs: number): boolean {
+    let freeRemain = false
+    for (const [index, slab] of this.#slabs.entries()) {
+      if (slab?.freeCount !== this.#buffersPerSlab) continue
+      if (slab.quietSinceMs > beforeMs) {
+        freeRemain = true
+        continue
+      }
+      this.#slabs[index] = undefined
+      this.#allocated -= 1
+    }
+    return freeRemain
+  }
+
+  #allocate(index: number): Slab {
+    const slab: Slab = {
+      memory: new Uint8Array(new ArrayBuffer(slabSizeBytes)),
+      taken: new Uint8Array(this.#buffersPerSlab),
+      freeCount: this.#buffersPerSlab,
+      quietSinceMs: 0,
+    }
+    this.#slabs[index] = slab
+    this.#allocated += 1
+    return slab
+  }
+
+  #take(slab: Slab, first: number, count: number): SlabPiece {
+    slab.taken.fill(1, first, first + count)
+    slab.freeCount -= count
+    const begin = first * this.#bufferSizeBytes
+    const bytes = slab.memory.subarray(begin, begin + count * this.#bufferSizeBytes)
+    return { bytes, slab, first, count }
+  }
+}
+
+function longestFreeRun(taken: Uint8Array, countMax: number): { first: number; count: number } {
+  let best = { first: 0, count: 0 }
+  let count = 0
+  for (let at = 0; at < taken.length && best.count < countMax; at += 1) {
+    count = taken[at] === 0 ? count + 1 : 0
+    if (count > best.count) best = { first: at - count + 1, count }
+  }
+  return best
+}
