@@ -1,0 +1,130 @@
+// HTTP calls over the Network seam: undici for the bytes, with its own time-outs off and ours, on the
+// Clock, in their place. Owned by a ManagerClient.
+
+import { Pool } from 'undici'
+import type { Clock } from '../common/clock.ts'
+import { ShuffleError } from '../common/errors.ts'
+import type { Network } from '../common/network.ts'
+
+export interface HttpRequest {
+  readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE'
+  /** Path and query. */
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: string
+  readonly timeoutMs: number
+  readonly signal?: AbortSignal
+}
+
+export interface HttpAnswer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly body: string
+}
+
+/** Long polls take one each, so this is more than a process has calls under way. */
+const connectionsMax = 16
+
+/** No answer of the manager comes near it; a peer that is no manager must not fill our memory. */
+const answerBytesMax = 256 * 1024 * 1024
+
+/** In place of "never", which undici does not know; its timer does not keep the process alive. */
+const keepAliveMs = 2 ** 30
+
+const connectTimeoutMs = 5_000
+
+export class HttpTransport {
+  readonly #pool: Pool
+  readonly #clock: Clock
+
+  constructor(options: {
+    readonly network: Pick<Network, 'connectStream'>
+    readonly clock: Clock
+    /** `http://host:port` */
+    readonly url: string
+  }) {
+    this.#clock = options.clock
+    this.#pool = new Pool(options.url, {
+      connections: connectionsMax,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      keepAliveTimeout: keepAliveMs,
+      keepAliveMaxTimeout: keepAliveMs,
+      maxResponseSize: answerBytesMax,
+      connect: ({ hostname, port }, callback) => {
+        options.network
+          .connectStream({
+            host: hostname,
+            port: Number(port === '' ? 80 : port),
+            timeoutMs: connectTimeoutMs,
+          })
+          .then(
+            // undici's type asks for a socket; it uses what every duplex stream has.
+            (stream) => {
+              callback(null, stream as never)
+            },
+            (error: unknown) => {
+              callback(error instanceof Error ? error : new Error(String(error)), null)
+            },
+          )
+      },
+    })
+  }
+
+  /**
+   * Rejects with NO_MANAGER when no answer came within `timeoutMs`, or the connection failed; with
+   * the signal's reason when it aborted.
+   */
+  async request(request: HttpRequest): Promise<HttpAnswer> {
+    const { signal } = request
+    signal?.throwIfAborted()
+    const abort = new AbortController()
+    const onAbort = () => {
+      abort.abort(signal?.reason)
+    }
+    signal?.addEventListener('abort', onAbort, { once: true })
+    const timer = this.#clock.setTimer(request.timeoutMs, () => {
+      abort.abort(
+        new ShuffleError(
+          'NO_MANAGER',
+          `the shuffle manager did not answer within ${String(request.timeoutMs)} ms`,
+        ),
+      )
+    })
+    try {
+      return await this.#send(request, abort.signal)
+    } catch (error) {
+      if (abort.signal.aborted) throw abort.signal.reason
+      throw error
+    } finally {
+      timer.cancel()
+      signal?.removeEventListener('abort', onAbort)
+    }
+  }
+
+  async #send(request: HttpRequest, signal: AbortSignal): Promise<HttpAnswer> {
+    try {
+      const answer = await this.#pool.request({
+        method: request.method,
+        path: request.url,
+        headers: request.headers,
+        signal,
+        ...(request.body === undefined ? {} : { body: request.body }),
+      })
+      return {
+        status: answer.statusCode,
+        headers: answer.headers,
+        body: await answer.body.text(),
+      }
+    } catch (error) {
+      throw new ShuffleError('NO_MANAGER', 'the connection to the shuffle manager failed', {
+        cause: error,
+      })
+    }
+  }
+
+  /** Ends what is under way and closes the connections. */
+  async close(): Promise<void> {
+    await this.#pool.destroy()
+  }
+}
