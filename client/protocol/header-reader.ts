@@ -74,6 +74,13 @@ export class HeaderReader {
     return this.#source.toString('latin1', offset, offset + length)
   }
 
+  /** Characters of one byte each that a u8 length precedes. */
+  latin1Byte(): string {
+    const length = this.uint8()
+    const offset = this.#take(length)
+    return this.#source.toString('latin1', offset, offset + length)
+  }
+
   /** A copy of bytes that a u16 length precedes. */
   bytes(lengthMax: number): Uint8Array {
     const length = this.#lengthOf(lengthMax)

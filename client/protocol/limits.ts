@@ -34,9 +34,9 @@ export const limitTable = {
     4_194_304,
     'Bytes that wait in one connection before its senders are asked to pause: several sweeps of reads, little beside the pool.',
   ),
-  queuedBytesMax: limit(
-    33_554_432,
-    'Past it the peer does not read what it asked for, and is disconnected.',
+  outgoingControlBytesMax: limit(
+    8_388_608,
+    'Answers that wait because the peer does not read: past it the peer is disconnected. Data is bounded by credit instead.',
   ),
 } as const satisfies Record<string, Limit>
 
@@ -48,4 +48,4 @@ export const detailLengthMax = limitTable.detailLengthMax.value
 export const challengeLengthMax = limitTable.challengeLengthMax.value
 export const partitionListEntriesMax = limitTable.partitionListEntriesMax.value
 export const queuedBytesBound = limitTable.queuedBytesBound.value
-export const queuedBytesMax = limitTable.queuedBytesMax.value
+export const outgoingControlBytesMax = limitTable.outgoingControlBytesMax.value

@@ -1,43 +1,35 @@
 // One connection of the data plane, either role: handshake, frames, signs of life, gathered writes,
 // orderly ends. Owned by the client's connection pool or by the worker's connection handler, which
-// see whole messages only.
+// see whole messages of established connections only.
+//
+//   network.Connection ──bytes──> FrameDecoder ──> FrameRules ──> handshake, Ping, or the handler
+//                      <──gather lists── SendQueue <──frames── send()
 
-import type { PooledBuffer } from '../common/buffer.ts'
-import type { Clock } from '../common/clock.ts'
-import type { ShuffleError } from '../common/errors.ts'
+import type { Clock, Timer } from '../common/clock.ts'
+import { assert } from '../common/assert.ts'
+import { ShuffleError } from '../common/errors.ts'
 import type { Connection } from '../common/network.ts'
-import type { FieldValues, MessageDeclaration, Fields } from './define-message.ts'
-import type { Handshake, Session } from './handshake.ts'
-import type { ControlMessage, DataMessage } from './messages.ts'
+import type { Fields, FieldValues, MessageDeclaration } from './define-message.ts'
+import { FrameDecoder } from './frame-decoder.ts'
+import { FrameRules } from './frame-rules.ts'
+import {
+  acceptHello,
+  acceptHelloAck,
+  authenticateFields,
+  checkAuthenticate,
+  type Handshake,
+  helloAckFields,
+  helloFields,
+  type Session,
+} from './handshake.ts'
+import { Heartbeat } from './heartbeat.ts'
+import { queuedBytesBound } from './limits.ts'
+import { type ControlMessage, messageList, type MessageFields, messages } from './messages.ts'
+import type { ChannelMessage, ConnectionMessageName, ProtocolHandler } from './protocol-handler.ts'
+import { type OnWritten, SendQueue } from './send-queue.ts'
+import { errorOfWire, wireErrorFields } from './wire-error.ts'
 
-/** Messages that the connection deals with itself. */
-export type ConnectionMessageName =
-  'Hello' | 'HelloAck' | 'Authenticate' | 'Authenticated' | 'Ping' | 'Pong'
-
-/** What reaches the handler: everything else, an Error on channel 0 excepted (it is `onClosed`). */
-export type ChannelMessage = Exclude<ControlMessage, { readonly name: ConnectionMessageName }>
-
-/** Never called from within a call into the connection, but for those made by its own callbacks. */
-export interface ProtocolHandler {
-  /** The handshake is done: channels may be opened (client), are accepted from now on (worker). */
-  onReady(session: Session): void
-  /**
-   * Memory for the body of a WriteData or ReadData, at least `bodyLength` long. Undefined (an
-   * unknown or dropped channel): the frame is skipped and not reported further.
-   */
-  bodyBuffer(message: DataMessage, channelId: number, bodyLength: number): PooledBuffer | undefined
-  /** A whole data message; the buffer is the handler's now, its first `bodyLength` bytes are filled. */
-  onData(message: DataMessage, channelId: number, buffer: PooledBuffer, bodyLength: number): void
-  /** `body` is fresh memory, empty where there is none. Unknown channels are the handler's to ignore. */
-  onMessage(message: ChannelMessage, channelId: number, body: Uint8Array): void
-  /** `isWritable` is true again. */
-  onWritable(): void
-  /**
-   * The last call, exactly once, never from within `close`. Undefined after an orderly end by
-   * either side. Every pending `onWritten` was called before.
-   */
-  onClosed(error: ShuffleError | undefined): void
-}
+export type { ChannelMessage, ConnectionMessageName, ProtocolHandler }
 
 export interface ProtocolConnectionOptions {
   readonly connection: Connection
@@ -50,38 +42,118 @@ export interface ProtocolConnectionOptions {
   readonly idlePingsMax?: number
   /** Until the handshake must be done. Default 10 s. */
   readonly handshakeTimeoutMs?: number
+  /** How long what is queued may take to go out after `close`. Default 5 s. */
+  readonly lingerMs?: number
   /** Default 4 MiB. */
   readonly queuedBytesBound?: number
+  /** For tests of other versions: by default all messages of this one. */
+  readonly declarations?: readonly MessageDeclaration[]
 }
 
+type State = 'new' | 'handshake' | 'ready' | 'ending' | 'closed'
+
 export class ProtocolConnection {
+  readonly #options: ProtocolConnectionOptions
+  readonly #handler: ProtocolHandler
+  readonly #connection: Connection
+  readonly #rules: FrameRules
+  readonly #decoder: FrameDecoder
+  readonly #queue: SendQueue
+  readonly #heartbeat: Heartbeat
+  readonly #queuedBytesBound: number
+  #state: State = 'new'
+  /** Runs until the handshake is done, and again while ending. */
+  #deadline: Timer | undefined
+  #session: Session | undefined
+  #isWaitingForRoom = false
+  #pingSequence = 0
+  #endError: ShuffleError | undefined
+
   constructor(options: ProtocolConnectionOptions) {
-    void options
+    const { clock, connection } = options
+    this.#options = options
+    this.#handler = options.handler
+    this.#connection = connection
+    this.#rules = new FrameRules(options.handshake.role)
+    this.#queuedBytesBound = options.queuedBytesBound ?? queuedBytesBound
+    this.#decoder = new FrameDecoder(
+      {
+        admit: (declaration, channelId) => {
+          this.#rules.admit(declaration, channelId)
+        },
+        bodyBuffer: (message, channelId, bodyLength) =>
+          this.#handler.bodyBuffer(message, channelId, bodyLength),
+        onData: (message, channelId, buffer, bodyLength) => {
+          this.#handler.onData(message, channelId, buffer, bodyLength)
+        },
+        onMessage: (message, channelId, body) => {
+          this.#onMessage(message, channelId, body)
+        },
+      },
+      options.declarations ?? messageList,
+    )
+    this.#queue = new SendQueue({
+      connection,
+      clock,
+      onTaken: () => {
+        this.#onTaken()
+      },
+      onFailure: (error) => {
+        this.#end(error)
+      },
+    })
+    this.#heartbeat = new Heartbeat({
+      clock,
+      intervalMs: this.#pingIntervalMs,
+      idlePingsMax: options.idlePingsMax ?? 3,
+      sentCount: () => this.#queue.sentCount,
+      onPing: () => {
+        this.#pingSequence = (this.#pingSequence + 1) >>> 0
+        this.#append(messages.Ping, 0, { sequence: this.#pingSequence })
+      },
+      onIdle: (silentMs) => {
+        this.destroy(this.#lost(`nothing was heard from it for ${String(Math.round(silentMs))} ms`))
+      },
+    })
   }
 
   /** Begins to read; a client sends Hello. Once. */
   start(): void {
-    throw new Error('to be written')
+    assert(this.#state === 'new', 'a connection starts once')
+    this.#state = 'handshake'
+    this.#startReading()
+    const { clock, handshake, handshakeTimeoutMs = 10_000 } = this.#options
+    this.#deadline = clock.setTimer(handshakeTimeoutMs, () => {
+      this.destroy(this.#lost(`the handshake took more than ${String(handshakeTimeoutMs)} ms`))
+    })
+    if (handshake.role === 'client') {
+      this.#append(messages.Hello, 0, helloFields(handshake, this.#pingIntervalMs))
+    }
   }
 
   /** Undefined until the handshake is done. */
   get session(): Session | undefined {
-    throw new Error('to be written')
+    return this.#session
   }
 
   /** Bytes sent and not yet taken by the system. */
   get queuedBytes(): number {
-    throw new Error('to be written')
+    return this.#queue.queuedBytes
   }
 
   /** Whether `queuedBytes` is below its bound; a sender of data waits for `onWritable` otherwise. */
   get isWritable(): boolean {
-    throw new Error('to be written')
+    return this.#queue.queuedBytes < this.#queuedBytesBound
+  }
+
+  /** Frames of unknown types, and data frames for which the handler gave no buffer. */
+  get skippedCount(): number {
+    return this.#decoder.skippedCount
   }
 
   /** A number for a new channel (client): they ascend and are never used twice. */
   nextChannelId(): number {
-    throw new Error('to be written')
+    return this.#rules.nextChannelId()
   }
 
   /**
@@ -95,10 +167,14 @@ export class ProtocolConnection {
     channelId: number,
     values: FieldValues<F>,
     body?: readonly Uint8Array[],
-    onWritten?: (error?: Error) => void,
+    onWritten?: OnWritten,
   ): void {
-    void [declaration, channelId, values, body, onWritten]
-    throw new Error('to be written')
+    if (this.#state === 'ending' || this.#state === 'closed') {
+      this.#refuse(onWritten)
+      return
+    }
+    assert(this.#state === 'ready', `${declaration.name} is sent after the handshake`)
+    this.#append(declaration, channelId, values, body, onWritten)
   }
 
   /**
@@ -106,13 +182,200 @@ export class ProtocolConnection {
    * `onClosed` gets it. Idempotent; nothing but `onWritten` and `onClosed` is called afterwards.
    */
   close(error?: ShuffleError): void {
-    void error
-    throw new Error('to be written')
+    if (this.#state === 'ending' || this.#state === 'closed') return
+    if (this.#state === 'new') this.#startReading()
+    else if (error !== undefined) this.#append(messages.Error, 0, wireErrorFields(error))
+    this.#stop(error)
+    this.#finishSending()
   }
 
-  /** Ends at once, telling nobody. Idempotent. */
-  destroy(error?: Error): void {
-    void error
-    throw new Error('to be written')
+  /** Ends at once, telling nobody; `onClosed` gets the error. Idempotent. */
+  destroy(error?: ShuffleError): void {
+    if (this.#state === 'closed') return
+    if (this.#state === 'new') this.#startReading()
+    if (this.#state !== 'ending') this.#stop(error)
+    this.#connection.destroy()
+  }
+
+  get #pingIntervalMs(): number {
+    return this.#options.pingIntervalMs ?? 10_000
+  }
+
+  #startReading(): void {
+    this.#connection.start({
+      onBytes: (bytes) => {
+        this.#onBytes(bytes)
+      },
+      onDrain: () => undefined,
+      onClose: (error) => {
+        this.#onClose(error)
+      },
+    })
+  }
+
+  #append<F extends Fields>(
+    declaration: MessageDeclaration<string, F>,
+    channelId: number,
+    values: FieldValues<F>,
+    body?: readonly Uint8Array[],
+    onWritten?: OnWritten,
+  ): void {
+    this.#rules.assertOutgoing(declaration, channelId)
+    this.#queue.append(declaration, channelId, values, body, onWritten)
+    if (!this.isWritable) this.#isWaitingForRoom = true
+  }
+
+  #refuse(onWritten: OnWritten | undefined): void {
+    if (onWritten === undefined) return
+    const error = this.#endError ?? this.#lost('it has been closed')
+    this.#options.clock.setImmediate(() => {
+      onWritten(error)
+    })
+  }
+
+  #onBytes(bytes: Uint8Array): void {
+    if (this.#state === 'ending' || this.#state === 'closed') return
+    this.#heartbeat.heard()
+    try {
+      this.#decoder.push(bytes)
+    } catch (error) {
+      this.#end(error)
+      return
+    }
+    if (this.#queue.isOverrun) {
+      this.#end(
+        new ShuffleError('PROTOCOL', 'the other side does not read the answers it asks for'),
+      )
+    }
+  }
+
+  #onMessage(message: ControlMessage, channelId: number, body: Uint8Array): void {
+    switch (message.name) {
+      case 'Ping':
+        this.#append(messages.Pong, 0, message.fields)
+        break
+      case 'Pong':
+        break
+      case 'Hello':
+        this.#onHello(message.fields)
+        break
+      case 'HelloAck':
+        this.#onHelloAck(message.fields)
+        break
+      case 'Authenticate':
+        this.#onAuthenticate(message.fields)
+        break
+      case 'Authenticated':
+        this.#onReady()
+        break
+      case 'Error':
+        if (channelId === 0) this.#onPeerError(message.fields)
+        else this.#handler.onMessage(message, channelId, body)
+        break
+      default:
+        this.#handler.onMessage(message, channelId, body)
+    }
+  }
+
+  #onHello(fields: MessageFields<'Hello'>): void {
+    const { handshake } = this.#options
+    assert(handshake.role === 'worker', 'only a worker is greeted by Hello')
+    this.#session = acceptHello(handshake, fields)
+    const ack = helloAckFields(handshake, this.#pingIntervalMs)
+    this.#append(messages.HelloAck, 0, ack)
+    this.#rules.enter('authentication')
+    if (ack.challenge.length === 0) this.#onReady()
+  }
+
+  #onHelloAck(fields: MessageFields<'HelloAck'>): void {
+    const { handshake } = this.#options
+    assert(handshake.role === 'client', 'only a client is answered by HelloAck')
+    this.#session = acceptHelloAck(handshake, fields)
+    const answer = authenticateFields(handshake, fields)
+    this.#rules.enter('authentication')
+    if (answer === undefined) this.#onReady()
+    else this.#append(messages.Authenticate, 0, answer)
+  }
+
+  #onAuthenticate(fields: MessageFields<'Authenticate'>): void {
+    const { handshake } = this.#options
+    assert(handshake.role === 'worker', 'only a worker is answered by Authenticate')
+    checkAuthenticate(handshake, fields)
+    this.#append(messages.Authenticated, 0, {})
+    this.#onReady()
+  }
+
+  #onReady(): void {
+    const session = this.#session
+    assert(session !== undefined, 'who is ready has a session')
+    this.#deadline?.cancel()
+    this.#rules.enter('ready')
+    this.#state = 'ready'
+    this.#heartbeat.start(session.peerHeartbeatIntervalMs)
+    this.#handler.onReady(session)
+  }
+
+  #onPeerError(fields: MessageFields<'Error'>): void {
+    this.#stop(errorOfWire(fields))
+    this.#finishSending()
+  }
+
+  #onTaken(): void {
+    if (!this.#isWaitingForRoom || !this.isWritable || this.#state !== 'ready') return
+    this.#isWaitingForRoom = false
+    try {
+      this.#handler.onWritable()
+    } catch (error) {
+      this.#end(error)
+    }
+  }
+
+  /** The top of this connection for whatever its frames or its handler threw. */
+  #end(error: unknown): void {
+    if (error instanceof ShuffleError) this.close(error)
+    else this.destroy(this.#lost('this side failed', error))
+  }
+
+  /** No more frames are received, and none sent but those queued. */
+  #stop(error: ShuffleError | undefined): void {
+    this.#state = 'ending'
+    this.#endError = error
+    this.#deadline?.cancel()
+    this.#heartbeat.stop()
+    this.#decoder.close()
+  }
+
+  #finishSending(): void {
+    this.#queue.flush()
+    this.#connection.end()
+    this.#deadline = this.#options.clock.setTimer(this.#options.lingerMs ?? 5_000, () => {
+      this.#connection.destroy()
+    })
+  }
+
+  #onClose(error: Error | undefined): void {
+    if (this.#state === 'closed') return
+    if (this.#state !== 'ending') this.#stop(this.#reasonOf(error))
+    this.#deadline?.cancel()
+    this.#state = 'closed'
+    this.#queue.fail(this.#endError ?? this.#lost('it has been closed'))
+    this.#handler.onClosed(this.#endError)
+  }
+
+  #reasonOf(error: Error | undefined): ShuffleError | undefined {
+    if (error !== undefined) return this.#lost(error.message, error)
+    if (this.#decoder.isInsideFrame) return this.#lost('it ended inside a frame')
+    if (this.#state === 'handshake') return this.#lost('it ended during the handshake')
+    return undefined
+  }
+
+  #lost(what: string, cause?: unknown): ShuffleError {
+    const { host, port } = this.#connection.remote
+    const isClient = this.#options.handshake.role === 'client'
+    return new ShuffleError(
+      isClient ? 'WORKER_UNREACHABLE' : 'WRITE_INTERRUPTED',
+      `the connection with ${host}:${String(port)} is lost: ${what}`,
+      { cause, fields: { host, port, workerId: this.#session?.workerId } },
+    )
   }
 }
