@@ -106,7 +106,7 @@ export class RealConnection implements Connection {
   }
 
   #onBytes(bytes: Uint8Array): void {
-    if (this.#isEnding || this.#socket.destroyed) return
+    if (this.#isDone) return
     try {
       this.#handler?.onBytes(bytes)
     } catch (error) {
@@ -119,12 +119,19 @@ export class RealConnection implements Connection {
     if (this.#pending[0] !== pending) return
     this.#pending.shift()
     this.#bufferedBytes -= pending.byteCount
+    const isDestroyed = this.#socket.destroyed
     // Node reports a write that was cut off by destroy() as a success.
-    const failure = error ?? (this.#socket.destroyed ? (this.#error ?? closedError()) : undefined)
-    if (failure === undefined) pending.onWritten?.()
-    else pending.onWritten?.(failure)
-    const isDrained = failure === undefined && this.#bufferedBytes === 0
-    if (isDrained && !this.#socket.destroyed && !this.#isEnding) this.#handler?.onDrain()
+    const failure = error ?? (isDestroyed ? (this.#error ?? closedError()) : undefined)
+    if (failure !== undefined) {
+      pending.onWritten?.(failure)
+      return
+    }
+    pending.onWritten?.()
+    if (this.#bufferedBytes === 0 && !this.#isDone) this.#handler?.onDrain()
+  }
+
+  get #isDone(): boolean {
+    return this.#isEnding || this.#socket.destroyed
   }
 
   #onClose(): void {

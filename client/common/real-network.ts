@@ -90,7 +90,7 @@ function connected(socket: Socket, options: ConnectOptions): Promise<void> {
         return
       }
       socket.destroy()
-      reject(error as Error)
+      reject(error)
     }
     const onConnect = () => {
       socket.setNoDelay(true)

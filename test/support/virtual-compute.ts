@@ -44,7 +44,7 @@ export class VirtualCompute implements Compute {
         try {
           resolve(work())
         } catch (error) {
-          reject(error as Error)
+          reject(error)
         }
       })
     })

@@ -48,8 +48,13 @@ export class VirtualConnection implements Connection {
   start(handler: ConnectionHandler): void {
     assert(this.#handler === undefined, 'a connection is started once')
     this.#handler = handler
-    if (this.#isClosed) this.#later(() => handler.onClose?.(this.#error))
-    else this.#read()
+    if (!this.#isClosed) {
+      this.#read()
+      return
+    }
+    this.#later(() => {
+      handler.onClose(this.#error)
+    })
   }
 
   write(parts: readonly Uint8Array[], onWritten?: (error?: Error) => void): void {

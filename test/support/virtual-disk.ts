@@ -214,7 +214,7 @@ export class VirtualDisk {
             if (stop === undefined) resolve(result)
             else stop.reached()
           } catch (error) {
-            reject(error as Error)
+            reject(error)
           }
         })
       }),

@@ -33,7 +33,7 @@ export class Life {
           if (this.#isAlive) resolve(value)
         },
         (error: unknown) => {
-          if (this.#isAlive) reject(error as Error)
+          if (this.#isAlive) reject(error)
         },
       )
     })

@@ -160,7 +160,7 @@ export class VirtualNetwork {
         isDone = true
         timer.cancel()
         signal?.removeEventListener('abort', onAbort)
-        if (outcome === undefined) reject(error as Error)
+        if (outcome === undefined) reject(error)
         else resolve(outcome)
       }
       const onAbort = () => {
