@@ -7,17 +7,24 @@ import type { PooledBuffer } from './buffer.ts'
 import { ShuffleError } from './errors.ts'
 import type { Waiter, WaiterRegister, WaitOptions } from './waiters.ts'
 
+/** Counts what is out of several pools; one per process, for its statistics. */
+export interface BufferUsage {
+  buffersInUse: number
+}
+
 export interface BufferPoolOptions {
   readonly bufferSizeBytes: number
   /** The bound: at most this many buffers are out at a time. */
   readonly bufferCount: number
   readonly waiters: WaiterRegister
+  readonly usage?: BufferUsage
 }
 
 export class BufferPool {
   readonly bufferSizeBytes: number
   readonly bufferCount: number
   readonly #waiters: WaiterRegister
+  readonly #usage: BufferUsage
   readonly #free: Uint8Array[] = []
   readonly #queue: Waiter<PooledBuffer>[] = []
   #used = 0
@@ -29,6 +36,7 @@ export class BufferPool {
     this.bufferSizeBytes = options.bufferSizeBytes
     this.bufferCount = options.bufferCount
     this.#waiters = options.waiters
+    this.#usage = options.usage ?? { buffersInUse: 0 }
   }
 
   /** Buffers that are out. */
@@ -50,6 +58,7 @@ export class BufferPool {
   acquire(): PooledBuffer | undefined {
     if (this.freeCount === 0) return undefined
     this.#used += 1
+    this.#usage.buffersInUse += 1
     return new Lease(this.#free.pop() ?? new Uint8Array(this.bufferSizeBytes), this.#takeBack)
   }
 
@@ -79,6 +88,7 @@ export class BufferPool {
 
   readonly #takeBack = (bytes: Uint8Array): void => {
     this.#used -= 1
+    this.#usage.buffersInUse -= 1
     assert(this.#used >= 0, 'a pool takes back no more buffers than it gave')
     if (this.#closed) return
     this.#free.push(bytes)

@@ -1,5 +1,7 @@
 // What a finished ResultPartition says about itself, for the runtime's statistics and scheduling.
 
+import { ShuffleError } from '../common/errors.ts'
+
 /** The totals of a committed partition. */
 export interface CommittedPartition {
   readonly recordCount: number
@@ -17,4 +19,29 @@ export interface CommittedPartition {
   readonly bytesBySubpartition: Float64Array
   /** `true` when it survives power loss, `false` when only the death of the worker's process. */
   readonly isDurable: boolean
+}
+
+export interface SentTotals {
+  readonly regionCount: number
+  readonly entryCount: number
+  readonly byteCount: number
+}
+
+/** COUNT_MISMATCH unless the worker stored what was sent. */
+export function compareTotals(sent: SentTotals, stored: SentTotals): void {
+  if (
+    stored.byteCount === sent.byteCount &&
+    stored.entryCount === sent.entryCount &&
+    stored.regionCount === sent.regionCount
+  ) {
+    return
+  }
+  throw new ShuffleError('COUNT_MISMATCH', 'the worker committed other totals than were sent', {
+    fields: {
+      sentBytes: sent.byteCount,
+      storedBytes: stored.byteCount,
+      sentEntries: sent.entryCount,
+      storedEntries: stored.entryCount,
+    },
+  })
 }

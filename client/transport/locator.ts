@@ -1,0 +1,90 @@
+// Finds the worker that holds a partition. The location in a descriptor is a hint: when nobody
+// answers there, or another worker does, the manager is asked for the present address before a
+// failure counts. Remembers what it learned. Owned by the ShuffleEnvironment.
+
+import { isShuffleError, ShuffleError } from '../common/errors.ts'
+import type { PartitionKey, WorkerId } from '../common/ids.ts'
+import type { PartitionLocator } from '../manager/manager-client.ts'
+import type { ConnectionPool, WorkerAddress } from './connection-pool.ts'
+import type { WorkerConnection } from './worker-connection.ts'
+
+export interface LocatorOptions {
+  readonly pool: ConnectionPool
+  readonly partitions: PartitionLocator
+}
+
+/** Addresses remembered; a cluster has fewer workers, and to forget one costs a question. */
+const knownAddressesMax = 4096
+
+export class Locator {
+  readonly #pool: ConnectionPool
+  readonly #partitions: PartitionLocator
+  readonly #known = new Map<WorkerId, WorkerAddress>()
+
+  constructor(options: LocatorOptions) {
+    this.#pool = options.pool
+    this.#partitions = options.partitions
+  }
+
+  /**
+   * A connection to the worker of `hint`, wherever it is now; `key` is a partition that it holds.
+   * Rejects with WORKER_UNREACHABLE when no address leads to it now, and with WORKER_CHANGED when
+   * another worker answers and the manager knows no other address.
+   */
+  async connect(
+    hint: WorkerAddress,
+    key: PartitionKey,
+    signal?: AbortSignal,
+  ): Promise<WorkerConnection> {
+    const tried = this.#known.get(hint.workerId) ?? hint
+    try {
+      return await this.#pool.connect(tried, signal)
+    } catch (error) {
+      if (!isShuffleError(error, 'WORKER_UNREACHABLE', 'WORKER_CHANGED')) throw error
+      const present = await this.#ask(hint, key, error)
+      signal?.throwIfAborted()
+      if (isSameAddress(present, tried)) throw error
+      this.#remember(present)
+      return this.#pool.connect(present, signal)
+    }
+  }
+
+  /** The address that the manager has for the worker now; `tried` failed with `failure`. */
+  async #ask(
+    hint: WorkerAddress,
+    key: PartitionKey,
+    failure: ShuffleError,
+  ): Promise<WorkerAddress> {
+    let location: WorkerAddress | undefined
+    try {
+      ;[location] = await this.#partitions.locate(key.jobId, [key])
+    } catch (error) {
+      if (!isShuffleError(error)) throw error
+      // Without the manager nothing is decided: the caller tries again until its deadline.
+      throw new ShuffleError('WORKER_UNREACHABLE', `${failure.message}; ${error.message}`, {
+        cause: failure,
+        fields: { ...failure.fields, managerCode: error.code },
+      })
+    }
+    if (location === undefined) throw failure
+    if (location.workerId === hint.workerId) return location
+    throw new ShuffleError('WORKER_CHANGED', 'another worker holds the partition now', {
+      cause: failure,
+      fields: { ...failure.fields, presentWorkerId: location.workerId },
+    })
+  }
+
+  #remember(address: WorkerAddress): void {
+    this.#known.delete(address.workerId)
+    this.#known.set(address.workerId, address)
+    if (this.#known.size <= knownAddressesMax) return
+    for (const oldest of this.#known.keys()) {
+      this.#known.delete(oldest)
+      return
+    }
+  }
+}
+
+function isSameAddress(a: WorkerAddress, b: WorkerAddress): boolean {
+  return a.host === b.host && a.port === b.port
+}
