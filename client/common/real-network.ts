@@ -80,7 +80,7 @@ function connected(socket: Socket, options: ConnectOptions): Promise<void> {
   const { signal, timeoutMs, host, port } = options
   ignoreErrors(socket)
   return new Promise((resolve, reject) => {
-    const settle = (error: unknown) => {
+    const settle = (error: Error | undefined) => {
       clearTimeout(timer)
       signal?.removeEventListener('abort', onAbort)
       socket.off('connect', onConnect)
@@ -97,7 +97,7 @@ function connected(socket: Socket, options: ConnectOptions): Promise<void> {
       settle(undefined)
     }
     const onAbort = () => {
-      settle(signal?.reason)
+      settle(signal?.reason as Error)
     }
     const timer = setTimeout(() => {
       const what = `no connection to ${host}:${String(port)} within ${String(timeoutMs)} ms`
