@@ -1,8 +1,8 @@
 // The bodies of WriteFinish and Described: pages of bytes per subpartition, one u64 each. 32,768
 // subpartitions are one page of 256 KiB; more take more pages.
 
-import { assert } from '../common/assert.ts'
 import { ShuffleError } from '../common/errors.ts'
+import { bufferView } from './buffer-view.ts'
 import { uint64 } from './field-types.ts'
 
 /** One page, from `firstSubpartition` on. */
@@ -50,7 +50,7 @@ export class ByteCountAssembler {
   }
 
   addPage(page: ByteCountPage): void {
-    assert(!this.#isComplete, 'no page is added after the last')
+    if (this.#isComplete) fail('a page follows the last', this.#filled)
     const count = page.body.length / 8
     if (page.firstSubpartition !== this.#filled) {
       fail(`it begins at subpartition ${String(page.firstSubpartition)}`, this.#filled)
@@ -58,7 +58,7 @@ export class ByteCountAssembler {
     if (!Number.isInteger(count) || this.#filled + count > this.counts.length) {
       fail(`its ${String(page.body.length)} bytes do not fit`, this.#filled)
     }
-    const body = Buffer.from(page.body.buffer, page.body.byteOffset, page.body.length)
+    const body = bufferView(page.body)
     for (let index = 0; index < count; index += 1) {
       this.counts[this.#filled + index] = readCount(body, index * 8)
     }

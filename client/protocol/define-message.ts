@@ -28,12 +28,6 @@ export interface Field<T> {
   readonly absent?: T
 }
 
-export function field<T>(type: FieldType<T>, about: string): Field<T>
-export function field<T>(
-  type: FieldType<T>,
-  about: string,
-  added: { readonly since: number; readonly absent: T },
-): Field<T>
 export function field<T>(
   type: FieldType<T>,
   about: string,

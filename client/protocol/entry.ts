@@ -23,6 +23,7 @@ import { crc32 } from '@node-rs/crc32'
 import { assert } from '../common/assert.ts'
 import { type ErrorCode, ShuffleError } from '../common/errors.ts'
 import { type PartitionKey, partitionKeyText } from '../common/ids.ts'
+import { bufferView } from './buffer-view.ts'
 
 export const entryHeaderLength = 16
 
@@ -90,7 +91,7 @@ export interface EntryIdentity {
 
 /** Writes the 16 bytes before a payload; returns the offset after them. */
 export function writeEntryHeader(target: Uint8Array, offset: number, header: EntryHeader): number {
-  const view = asBuffer(target)
+  const view = bufferView(target)
   view.writeUInt32BE(header.length, offset)
   view.writeUInt32BE(header.subpartition, offset + 4)
   view.writeUInt8(header.flags, offset + 8)
@@ -148,7 +149,7 @@ export class EntryReader {
   reset(bytes: Uint8Array, start: number, end: number): this {
     assert(start >= 0 && start <= end && end <= bytes.length, 'entries lie within their memory')
     this.#bytes = bytes
-    this.#view = asBuffer(bytes)
+    this.#view = bufferView(bytes)
     this.#next = start
     this.#end = end
     return this
@@ -205,9 +206,3 @@ export class EntryReader {
 }
 
 const noBytes = Buffer.alloc(0)
-
-function asBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.isBuffer(bytes)
-    ? bytes
-    : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-}

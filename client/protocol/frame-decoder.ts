@@ -11,6 +11,7 @@
 import { assert } from '../common/assert.ts'
 import type { PooledBuffer } from '../common/buffer.ts'
 import { ShuffleError } from '../common/errors.ts'
+import { bufferView } from './buffer-view.ts'
 import type { MessageDeclaration } from './define-message.ts'
 import { frameLengthMin, framePrefixLength } from './frame.ts'
 import { HeaderReader } from './header-reader.ts'
@@ -89,9 +90,7 @@ export class FrameDecoder {
 
   /** Bytes as they arrived; nothing of them is kept by reference. */
   push(bytes: Uint8Array): void {
-    const source = Buffer.isBuffer(bytes)
-      ? bytes
-      : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    const source = bufferView(bytes)
     let offset = 0
     while (offset < source.length && this.#stage !== 'closed') {
       offset = this.#step(source, offset)

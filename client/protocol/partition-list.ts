@@ -24,6 +24,7 @@ import {
   parseJobId,
   type PartitionKey,
 } from '../common/ids.ts'
+import { bufferView } from './buffer-view.ts'
 import { uint64 } from './field-types.ts'
 import { HeaderReader } from './header-reader.ts'
 import { partitionListEntriesMax } from './limits.ts'
@@ -202,7 +203,7 @@ export function decodePartitionList(
     fail(`${String(partitionCount)} entries; 1 to ${String(partitionListEntriesMax)} are allowed`)
   }
   const reader = new HeaderReader()
-  const page = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+  const page = bufferView(body)
   reader.reset(page, { start: 0, end: page.length }, 'partition list')
   const previous = nothingBefore()
   const entries: PartitionListEntry[] = []

@@ -9,6 +9,7 @@
 
 import { assert } from '../common/assert.ts'
 import { ShuffleError } from '../common/errors.ts'
+import { bufferView } from './buffer-view.ts'
 import { entryHeaderLength } from './entry.ts'
 
 export const segmentHeaderLength = 16
@@ -26,7 +27,7 @@ export function writeSegmentHeader(
   offset: number,
   header: SegmentHeader,
 ): number {
-  const view = asBuffer(target)
+  const view = bufferView(target)
   view.writeUInt32BE(header.partition, offset)
   view.writeUInt32BE(header.regionIndex, offset + 4)
   view.writeUInt32BE(header.subpartition, offset + 8)
@@ -51,7 +52,7 @@ export class SegmentReader {
   /** Aims at the first `length` bytes of `bytes`, one whole body. */
   reset(bytes: Uint8Array, length: number): this {
     assert(length <= bytes.length, 'a body lies within its memory')
-    this.#view = asBuffer(bytes)
+    this.#view = bufferView(bytes)
     this.#end = length
     this.entriesEnd = 0
     return this
@@ -80,10 +81,4 @@ function fail(offset: number, what: string): never {
     `malformed segment at byte ${String(offset)} of a ReadData body: ${what}`,
     { fields: { offset } },
   )
-}
-
-function asBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.isBuffer(bytes)
-    ? bytes
-    : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }

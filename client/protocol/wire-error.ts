@@ -36,7 +36,7 @@ function detailFields(detail: string): ErrorFields {
       Object.entries(parsed ?? {}).filter(([, value]) =>
         ['string', 'number', 'boolean'].includes(typeof value),
       ),
-    ) as ErrorFields
+    )
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
     return {}
