@@ -1,0 +1,116 @@
+// The workers that the manager knows: registered ones, and those that job masters' lists name. Owned
+// by the manager; a worker's number is what partition tables store.
+
+import { ShuffleError } from '../../client/common/errors.ts'
+import type { WorkerId } from '../../client/common/ids.ts'
+import type { DirectoryStatus, WorkerAddress } from '../../client/manager/schemas.ts'
+import { WorkerCommands } from './worker-commands.ts'
+
+/**
+ * - `expected`: a list names it, it has not registered in this epoch
+ * - `registering`: pages of its list are coming in
+ * - `alive`, `suspect`: registered; silent or leaving in the second
+ * - `lost`: not back with its data within the recovery time
+ */
+export type WorkerState = 'expected' | 'registering' | 'alive' | 'suspect' | 'lost'
+
+export class WorkerRecord {
+  readonly number: number
+  readonly workerId: WorkerId
+  state: WorkerState = 'expected'
+  workerEpoch = 0
+  host = ''
+  port = 0
+  /** Changes with host or port. */
+  addressVersion = 0
+  httpPort: number | undefined
+  version = ''
+  isDraining = false
+  isLeaving = false
+  directories: readonly DirectoryStatus[] = []
+  /** Local monotonic time of the last receipt; for an expected one when it was first named. */
+  heardMs: number
+  registration = ''
+  /** Next page of the registration under way. */
+  nextPage = 0
+  /** Last delta of the present registration. */
+  sequence = 0
+  readonly commands = new WorkerCommands()
+  /** Kept by the ledger. */
+  partitionCount = 0
+  committedBytes = 0
+  /** Expected of what is allocated and not committed. */
+  pendingBytes = 0
+
+  constructor(options: {
+    readonly number: number
+    readonly workerId: WorkerId
+    readonly heardMs: number
+  }) {
+    this.number = options.number
+    this.workerId = options.workerId
+    this.heardMs = options.heardMs
+  }
+
+  moveTo(host: string, port: number): void {
+    if (host === this.host && port === this.port) return
+    this.host = host
+    this.port = port
+    this.addressVersion++
+  }
+
+  get address(): WorkerAddress {
+    return { workerId: this.workerId, host: this.host, port: this.port }
+  }
+
+  /** Registered in this epoch, its list complete. */
+  get isRegistered(): boolean {
+    return this.state === 'alive' || this.state === 'suspect'
+  }
+
+  /** Whether what it did not report can be judged. */
+  get isDecided(): boolean {
+    return this.isRegistered || this.state === 'lost'
+  }
+}
+
+export class WorkerRegistry {
+  readonly #workersMax: number
+  readonly #byId = new Map<WorkerId, WorkerRecord>()
+  readonly #byNumber: WorkerRecord[] = []
+
+  constructor(options: { readonly workersMax: number }) {
+    this.#workersMax = options.workersMax
+  }
+
+  get(workerId: WorkerId): WorkerRecord | undefined {
+    return this.#byId.get(workerId)
+  }
+
+  /** The worker with this number; they are never given up, so it exists. */
+  at(number: number): WorkerRecord {
+    const worker = this.#byNumber[number]
+    if (worker === undefined) throw new RangeError(`no worker has the number ${String(number)}`)
+    return worker
+  }
+
+  all(): readonly WorkerRecord[] {
+    return this.#byNumber
+  }
+
+  getOrAdd(workerId: WorkerId, nowMs: number): WorkerRecord {
+    const known = this.#byId.get(workerId)
+    if (known !== undefined) return known
+    if (this.#byNumber.length >= this.#workersMax) {
+      throw new ShuffleError(
+        'LIMIT_EXCEEDED',
+        `the manager knows ${String(this.#workersMax)} workers, lost ones included; restart it or raise workers-max`,
+        { fields: { workerId } },
+      )
+    }
+    const worker = new WorkerRecord({ number: this.#byNumber.length, workerId, heardMs: nowMs })
+    this.#byNumber.push(worker)
+    this.#byId.set(workerId, worker)
+    return worker
+  }
+}
