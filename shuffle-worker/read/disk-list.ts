@@ -1,0 +1,130 @@
+// What one read channel wants from one disk: its cursors in the order of the sweep, and how much is
+// under way for it there. Owned by the reading view; asked by the disk's scheduler.
+
+import type { CursorSlice, EntrySink, PartitionCursor } from './partition-cursor.ts'
+
+/** A read channel as the schedulers of the disks see it. */
+export interface SweepChannel extends EntrySink {
+  readonly isClosed: boolean
+  /** Bytes that may be planned for it from this disk now. */
+  roomBytes(list: DiskList): number
+  /** Whether a cursor that holds no run may begin one. */
+  canBeginRun(list: DiskList): boolean
+  /** The cursor's planned or delivered mark has moved: finishes it when it is complete. */
+  settle(cursor: PartitionCursor): void
+  fail(cursor: PartitionCursor, error: unknown): void
+  /** A read has been delivered: sends what can be sent. */
+  afterDelivery(): void
+  /** Its last refusal was for want of memory. */
+  readonly isStarved: boolean
+}
+
+export class DiskList {
+  readonly channel: SweepChannel
+  readonly #cursors: PartitionCursor[] = []
+  #plannedBytes = 0
+  /** Since when it could take something and got nothing. */
+  #waitingSinceMs: number | undefined
+  #hasBeenServed = false
+  #runs = 0
+
+  constructor(channel: SweepChannel) {
+    this.channel = channel
+  }
+
+  /** Bytes of slices under way. */
+  get plannedBytes(): number {
+    return this.#plannedBytes
+  }
+
+  get cursorCount(): number {
+    return this.#cursors.length
+  }
+
+  get hasBeenServed(): boolean {
+    return this.#hasBeenServed
+  }
+
+  get waitingSinceMs(): number | undefined {
+    return this.#waitingSinceMs
+  }
+
+  /** Unfinished runs of its cursors. */
+  get runs(): number {
+    return this.#runs
+  }
+
+  changeRuns(delta: 1 | -1): void {
+    this.#runs += delta
+  }
+
+  add(cursor: PartitionCursor): void {
+    this.#cursors.splice(this.#indexFrom(cursor.partition.fileOrder + 1), 0, cursor)
+  }
+
+  remove(cursor: PartitionCursor): void {
+    const order = cursor.partition.fileOrder
+    for (let index = this.#indexFrom(order); index < this.#cursors.length; index++) {
+      if (this.#cursors[index] === cursor) {
+        this.#cursors.splice(index, 1)
+        return
+      }
+      if (this.#cursors[index]?.partition.fileOrder !== order) return
+    }
+  }
+
+  /** The first cursor at or behind `fileOrder` of which something can be taken now. */
+  nextFrom(fileOrder: number): PartitionCursor | undefined {
+    const mayBegin = this.channel.canBeginRun(this)
+    const roomBytes = this.channel.roomBytes(this)
+    for (let index = this.#indexFrom(fileOrder); index < this.#cursors.length; index++) {
+      const cursor = this.#cursors[index]
+      if (cursor?.canPlanWith(roomBytes) === true && (mayBegin || cursor.holdsRun)) return cursor
+    }
+    return undefined
+  }
+
+  /** Whether something of the cursor can be taken now. */
+  canTake(cursor: PartitionCursor): boolean {
+    if (!cursor.holdsRun && !this.channel.canBeginRun(this)) return false
+    return cursor.canPlanWith(this.channel.roomBytes(this))
+  }
+
+  /** The next slice of `cursor`, counted against the channel's room; undefined when there is none. */
+  plan(cursor: PartitionCursor): CursorSlice | undefined {
+    if (!this.canTake(cursor)) return undefined
+    const slice = cursor.plan(this.channel.roomBytes(this))
+    if (slice !== undefined) this.#plannedBytes += slice.plannedBytes
+    return slice
+  }
+
+  retire(slice: CursorSlice): void {
+    this.#plannedBytes -= slice.plannedBytes
+    slice.cursor.retire(slice)
+  }
+
+  /** Something can be taken from now on, if nothing could before. */
+  startWaiting(nowMs: number): void {
+    this.#waitingSinceMs ??= nowMs
+  }
+
+  stopWaiting(): void {
+    this.#waitingSinceMs = undefined
+  }
+
+  served(nowMs: number): void {
+    this.#hasBeenServed = true
+    this.#waitingSinceMs = nowMs
+  }
+
+  #indexFrom(fileOrder: number): number {
+    let low = 0
+    let high = this.#cursors.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if ((this.#cursors[middle]?.partition.fileOrder ?? 0) < fileOrder) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+}

@@ -1,0 +1,233 @@
+// The reads of one disk that are under way, in the order they were issued, whatever the order in
+// which the disk completes them. Each read lands in a block and is handed on from there; an entry
+// that a block's end cuts is carried to the front of the next one:
+//
+//   block of read k      [ headroom |  entry  |  entry  | ent ]
+//                                                         ╰──╮ carried, at most one buffer
+//   block of read k + 1  [   . . . . . . . . . . . . . . ent | ry | entry | … ]
+//
+// Owned by the disk's scheduler.
+
+import { assert } from '../../client/common/assert.ts'
+import type { PooledBuffer } from '../../client/common/buffer.ts'
+import { ShuffleError } from '../../client/common/errors.ts'
+import type { DiskRead, PartitionReader } from '../storage/storage-types.ts'
+import type { DiskList } from './disk-list.ts'
+import type { CursorSlice, FileWindow } from './partition-cursor.ts'
+import type { ReadMemory } from './read-memory.ts'
+import type { PlannedRead } from './read-plan.ts'
+
+export interface PipelineRead {
+  readonly plan: PlannedRead<CursorSlice>
+  readonly reader: PartitionReader
+  /** Which channel's list each slice is of. */
+  readonly listOf: (slice: CursorSlice) => DiskList
+}
+
+export interface ReadPipelineOptions {
+  readonly memory: ReadMemory
+  readonly blockBytes: number
+  readonly readsInFlightMax: number
+  /** Called after each read has been handed on and its block is free, with its bytes. */
+  readonly onCompleted: (bytes: number) => void
+  readonly nowMs: () => number
+  /** Whatever goes wrong beside the read itself. */
+  readonly onFault: (error: unknown) => void
+}
+
+export class ReadPipeline {
+  readonly #options: ReadPipelineOptions
+  readonly #freeBlocks: PooledBuffer[] = []
+  readonly #carry: Buffer
+  #carryStart = 0
+  #carryEnd = 0
+  #carryOf: PartitionReader | undefined
+  #blocks = 0
+  #inFlight = 0
+  #tail: Promise<void> = Promise.resolve()
+  #isClosed = false
+  #taker: ((block: PooledBuffer | undefined) => void) | undefined
+
+  constructor(options: ReadPipelineOptions) {
+    this.#options = options
+    this.#carry = Buffer.alloc(options.memory.bufferSizeBytes)
+  }
+
+  /** Reads issued and not yet handed on. */
+  get inFlight(): number {
+    return this.#inFlight
+  }
+
+  /** Resolves when all reads issued up to now have been handed on. */
+  get settled(): Promise<void> {
+    return this.#tail
+  }
+
+  /** Bytes that one read can take with the blocks there are. */
+  get readBytesMax(): number {
+    return this.#options.blockBytes - this.#options.memory.bufferSizeBytes
+  }
+
+  /**
+   * Issues one planned read, in pieces where a block is smaller. Resolves when all of it is under
+   * way, not when it is done; one call at a time.
+   */
+  async read(read: PipelineRead): Promise<void> {
+    let { start } = read.plan
+    let { isContinuation } = read.plan
+    while (start < read.plan.end) {
+      const block = await this.#takeBlock()
+      if (block === undefined) return
+      const room = block.bytes.length - this.#options.memory.bufferSizeBytes
+      const end = Math.min(read.plan.end, start + room)
+      const slices = read.plan.slices.filter((slice) => slice.start < end && slice.end > start)
+      this.#issue({ ...read, plan: { start, end, slices, isContinuation } }, block)
+      isContinuation = true
+      start = end
+    }
+  }
+
+  /** Memory may be there now. */
+  retry(): void {
+    const taker = this.#taker
+    if (taker === undefined) return
+    const block = this.#tryTakeBlock()
+    if (block === undefined) return
+    this.#taker = undefined
+    taker(block)
+  }
+
+  /** The disk has nothing to read: blocks go back. */
+  releaseBlocks(): void {
+    for (const block of this.#freeBlocks.splice(0)) this.#giveBack(block)
+  }
+
+  /** No block is kept from now on. Idempotent. */
+  close(): void {
+    this.#isClosed = true
+    this.releaseBlocks()
+    this.#taker?.(undefined)
+    this.#taker = undefined
+  }
+
+  /** A block as soon as there is one; undefined when the pipeline was closed. */
+  #takeBlock(): Promise<PooledBuffer | undefined> {
+    assert(this.#taker === undefined, 'one sweep takes blocks')
+    const block = this.#tryTakeBlock()
+    if (block !== undefined || this.#isClosed) return Promise.resolve(block)
+    return new Promise((resolve) => {
+      this.#taker = resolve
+    })
+  }
+
+  #returnBlock(block: PooledBuffer): void {
+    if (this.#isClosed) this.#giveBack(block)
+    else this.#freeBlocks.push(block)
+    this.retry()
+  }
+
+  /** Starts one read into `block`. */
+  #issue(read: PipelineRead, block: PooledBuffer): void {
+    const headroom = this.#options.memory.bufferSizeBytes
+    const length = read.plan.end - read.plan.start
+    assert(headroom + length <= block.bytes.length, 'a read fits its block')
+    const target = block.bytes.subarray(headroom, headroom + length)
+    const diskRead = read.reader.read(target, read.plan.start)
+    this.#inFlight += 1
+    const handedOn = this.#tail
+      .then(() => this.#handOn(read, block, diskRead))
+      .catch(this.#options.onFault)
+    this.#tail = handedOn
+    // The memory is the disk's until it has ended, also when the read has failed for us.
+    Promise.all([handedOn, diskRead.ended])
+      .then(() => {
+        this.#inFlight -= 1
+        this.#returnBlock(block)
+        this.#options.onCompleted(length)
+      })
+      .catch(this.#options.onFault)
+  }
+
+  #tryTakeBlock(): PooledBuffer | undefined {
+    if (this.#isClosed || this.#inFlight >= this.#options.readsInFlightMax) return undefined
+    const free = this.#freeBlocks.pop()
+    if (free !== undefined) return free
+    if (this.#blocks >= this.#options.readsInFlightMax) return undefined
+    const block = this.#options.memory.tryAcquireBlock(this.#options.blockBytes)
+    if (block !== undefined) this.#blocks += 1
+    return block
+  }
+
+  #giveBack(block: PooledBuffer): void {
+    this.#blocks -= 1
+    block.recycle()
+  }
+
+  async #handOn(read: PipelineRead, block: PooledBuffer, diskRead: DiskRead): Promise<void> {
+    const length = read.plan.end - read.plan.start
+    const lists = new Set(read.plan.slices.map(read.listOf))
+    try {
+      const bytesRead = await diskRead.result
+      if (bytesRead < length) throw shortRead(read, bytesRead)
+      this.#deliver(read, block)
+    } catch (error) {
+      for (const slice of read.plan.slices) read.listOf(slice).channel.fail(slice.cursor, error)
+    } finally {
+      for (const slice of read.plan.slices) {
+        if (slice.end <= read.plan.end) read.listOf(slice).retire(slice)
+        read.listOf(slice).channel.settle(slice.cursor)
+      }
+      for (const list of lists) list.channel.afterDelivery()
+    }
+  }
+
+  #deliver(read: PipelineRead, block: PooledBuffer): void {
+    const window = this.#windowOf(read, block)
+    const nowMs = this.#options.nowMs()
+    let carryFrom = window.end
+    for (const slice of read.plan.slices) {
+      const { channel } = read.listOf(slice)
+      try {
+        const outcome = slice.cursor.deliver(slice, window, channel)
+        if (outcome === 'more' && slice.end > window.end) {
+          carryFrom = Math.min(carryFrom, slice.cursor.undeliveredFrom(slice))
+        }
+        read.listOf(slice).served(nowMs)
+      } catch (error) {
+        channel.fail(slice.cursor, error)
+      }
+    }
+    this.#keepCarry(window, carryFrom)
+    this.#carryOf = read.reader
+  }
+
+  #windowOf(read: PipelineRead, block: PooledBuffer): FileWindow {
+    const headroom = this.#options.memory.bufferSizeBytes
+    const { start, end, isContinuation } = read.plan
+    const isCarried = isContinuation && this.#carryOf === read.reader && this.#carryEnd === start
+    const carried = isCarried ? start - this.#carryStart : 0
+    block.bytes.set(this.#carry.subarray(0, carried), headroom - carried)
+    const first = headroom - carried
+    const length = carried + end - start
+    return {
+      bytes: Buffer.from(block.bytes.buffer, block.bytes.byteOffset + first, length),
+      start: start - carried,
+      end,
+    }
+  }
+
+  #keepCarry(window: FileWindow, from: number): void {
+    const length = window.end - from
+    this.#carryStart = from
+    this.#carryEnd = window.end
+    if (length <= 0) return
+    assert(length <= this.#carry.length, 'less than one entry is carried to the next block')
+    window.bytes.copy(this.#carry, 0, from - window.start, window.bytes.length)
+  }
+}
+
+function shortRead(read: PipelineRead, bytesRead: number): ShuffleError {
+  return new ShuffleError('DATA_CORRUPT', 'the file ends before its index says it does', {
+    fields: { position: read.plan.start, bytesRead, ...read.reader.partition.key },
+  })
+}
