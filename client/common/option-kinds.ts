@@ -231,20 +231,9 @@ function readOne(
     case 'port':
       return readNumber(option, text, parseInteger(text), { min: 0, max: 65_535 })
     case 'integer':
-      return readNumber(option, text, parseInteger(text), {
-        min: option.min ?? 0,
-        max: option.max ?? integerMax,
-      })
     case 'bytes':
-      return readNumber(option, text, parseBytes(text), {
-        min: parseBytes(option.min ?? '0') ?? 0,
-        max: parseBytes(option.max ?? '') ?? Number.MAX_SAFE_INTEGER,
-      })
     case 'duration':
-      return readNumber(option, text, parseDuration(text), {
-        min: parseDuration(option.min ?? '0') ?? 0,
-        max: parseDuration(option.max ?? '') ?? durationMaxMs,
-      })
+      return readLimited(option, text)
     case 'boolean':
       return readBoolean(option, text)
     case 'enum':
@@ -261,6 +250,21 @@ function readString(option: StringOption, text: string): OptionReading {
 function readPath(text: string, workingDirectory: string | undefined): OptionReading {
   if (text === '' || text.includes('\0')) return problem('must be a path, got an empty text')
   return value(workingDirectory === undefined ? text : path.resolve(workingDirectory, text))
+}
+
+function readLimited(
+  option: IntegerOption | BytesOption | DurationOption,
+  text: string,
+): OptionReading {
+  if (option.type === 'integer') {
+    const limits = { min: option.min ?? 0, max: option.max ?? integerMax }
+    return readNumber(option, text, parseInteger(text), limits)
+  }
+  const parse = option.type === 'bytes' ? parseBytes : parseDuration
+  const largest = option.type === 'bytes' ? Number.MAX_SAFE_INTEGER : durationMaxMs
+  const min = parse(option.min ?? '0') ?? 0
+  const max = parse(option.max ?? '') ?? largest
+  return readNumber(option, text, parse(text), { min, max })
 }
 
 function readNumber(

@@ -60,47 +60,60 @@ export function readFlags(
   argv: readonly string[],
   positionalsMax: number,
 ): FlagReading {
-  const byName = new Map(
-    Object.entries(declared.options).map(([key, of]) => [of.name, { key, of }]),
-  )
-  const given = new Map<string, { texts: string[]; source: OptionSource }>()
-  const problems: string[] = []
+  const reader = new FlagReader(declared)
   const positionals: string[] = []
   const rest = [...argv]
-  const add = (key: string, option: OptionDeclaration, text: string) => {
-    const known = given.get(key)
-    if (known === undefined) {
-      given.set(key, { texts: [text], source: { kind: 'flag', where: flagName(option) } })
-    } else known.texts.push(text)
-  }
   for (let word = rest.shift(); word !== undefined; word = rest.shift()) {
-    if (word === '--') {
-      positionals.push(...rest.splice(0))
-      continue
-    }
-    if (!word.startsWith('-') || word === '-') {
-      positionals.push(word)
-      continue
-    }
+    if (word === '--') positionals.push(...rest.splice(0))
+    else if (!word.startsWith('-') || word === '-') positionals.push(word)
+    else reader.take(word, rest)
+  }
+  const extra = positionals
+    .slice(positionalsMax)
+    .map((text) => `unexpected argument ${JSON.stringify(text.slice(0, 80))}`)
+  return { given: reader.given, problems: [...reader.problems, ...extra], positionals }
+}
+
+class FlagReader {
+  readonly given = new Map<string, { readonly texts: string[]; readonly source: OptionSource }>()
+  readonly problems: string[] = []
+  readonly #declared: DeclaredNames
+  readonly #byName: ReadonlyMap<string, { readonly key: string; readonly of: OptionDeclaration }>
+
+  constructor(declared: DeclaredNames) {
+    this.#declared = declared
+    this.#byName = new Map(
+      Object.entries(declared.options).map(([key, of]) => [of.name, { key, of }]),
+    )
+  }
+
+  /** Takes a flag, and its value from what follows where it needs one. */
+  take(word: string, rest: string[]): void {
     const { name, text } = splitFlag(word)
-    const found = byName.get(name)
-    const negated = byName.get(name.replace(/^no-/, ''))
+    const found = this.#byName.get(name)
+    const negated = this.#byName.get(name.replace(/^no-/, ''))
     if (found !== undefined) {
       const value = text ?? valueOfFlag(found.of, rest)
-      if (value === undefined) problems.push(`${flagName(found.of)} needs a value`)
-      else add(found.key, found.of, value)
+      if (value === undefined) this.problems.push(`${flagName(found.of)} needs a value`)
+      else this.#add(found.key, found.of, value)
     } else if (negated?.of.type === 'boolean' && text === undefined) {
-      add(negated.key, negated.of, 'false')
-    } else {
-      problems.push(unknown(`option ${word.split('=')[0] ?? word}`, `--${name}`, flagsOf(declared)))
-      // What follows is most likely its value: not worth a complaint of its own.
-      if (text === undefined && rest[0]?.startsWith('-') === false) rest.shift()
-    }
+      this.#add(negated.key, negated.of, 'false')
+    } else this.#refuse(name, text === undefined ? rest : undefined)
   }
-  for (const extra of positionals.slice(positionalsMax)) {
-    problems.push(`unexpected argument ${JSON.stringify(extra.slice(0, 80))}`)
+
+  #add(key: string, option: OptionDeclaration, text: string): void {
+    const known = this.given.get(key)
+    if (known === undefined) {
+      this.given.set(key, { texts: [text], source: { kind: 'flag', where: flagName(option) } })
+    } else known.texts.push(text)
   }
-  return { given, problems, positionals }
+
+  #refuse(name: string, rest: string[] | undefined): void {
+    const flags = Object.values(this.#declared.options).map((option) => flagName(option))
+    this.problems.push(unknown(`option --${name}`, `--${name}`, flags))
+    // What follows is most likely its value: not worth a complaint of its own.
+    if (rest?.[0]?.startsWith('-') === false) rest.shift()
+  }
 }
 
 /** Only variables of this section are looked at; an unknown one among them is a problem. */
@@ -173,10 +186,6 @@ function valueOfFlag(option: OptionDeclaration, rest: string[]): string | undefi
   if (option.type === 'boolean' && next !== 'true' && next !== 'false') return 'true'
   if (next === undefined || /^--[a-z]/.test(next)) return undefined
   return rest.shift()
-}
-
-function flagsOf(declared: DeclaredNames): string[] {
-  return Object.values(declared.options).map((option) => flagName(option))
 }
 
 /** "unknown X" with what is near and, when the list is short, what is allowed. */

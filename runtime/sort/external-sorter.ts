@@ -110,7 +110,10 @@ export class ExternalSorter {
   #spillArena(arena: RecordArena): void {
     if (arena.count === 0) return
     const records = new ArenaRecords(arena, this.#trailerBytes)
-    this.#runs.push(this.#file().writeRun((writer) => records.write(writer)))
+    const run = this.#file().writeRun((writer) => {
+      records.write(writer)
+    })
+    this.#runs.push(run)
     arena.clear()
   }
 
