@@ -67,6 +67,8 @@ export interface MemoryWait {
 /** Bytes that are counted but are no buffers of the pool. */
 export interface Reservation {
   readonly bytes: number
+  /** Keeps only so much; for what needed more while it was made. */
+  shrinkTo(bytes: number): void
   /** Exactly once. */
   release(): void
 }
@@ -295,16 +297,10 @@ export class MemoryLedger {
     const { purpose, bytes, jobId } = request
     assert(bytes >= 0, 'a reservation is not negative')
     this.#charge(purpose, jobId, bytes)
-    let released = false
-    return {
-      bytes,
-      release: () => {
-        assert(!released, 'a reservation is released once')
-        released = true
-        this.#charge(purpose, jobId, -bytes)
-        this.#given()
-      },
-    }
+    return new CountedBytes(bytes, (given) => {
+      this.#charge(purpose, jobId, -given)
+      this.#given()
+    })
   }
 
   #charge(purpose: MemoryPurpose, jobId: JobId | undefined, bytes: number): void {
@@ -369,6 +365,34 @@ class SlabBuffer implements PooledBuffer {
     assert(giveBack !== undefined, 'a buffer is recycled once')
     this.#giveBack = undefined
     giveBack()
+  }
+}
+
+class CountedBytes implements Reservation {
+  readonly #giveBack: (bytes: number) => void
+  #bytes: number
+  #isReleased = false
+
+  constructor(bytes: number, giveBack: (bytes: number) => void) {
+    this.#bytes = bytes
+    this.#giveBack = giveBack
+  }
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  shrinkTo(bytes: number): void {
+    assert(!this.#isReleased && bytes <= this.#bytes, 'a reservation only shrinks')
+    const given = this.#bytes - bytes
+    this.#bytes = bytes
+    if (given > 0) this.#giveBack(given)
+  }
+
+  release(): void {
+    assert(!this.#isReleased, 'a reservation is released once')
+    this.#isReleased = true
+    this.#giveBack(this.#bytes)
   }
 }
 

@@ -61,6 +61,14 @@ export class DiskHealthMonitor {
     if (this.#health === 'healthy') this.#enter('suspect')
   }
 
+  /** Fails the disk at once: it could not even be opened. */
+  giveUp(error: ShuffleError): void {
+    this.stop()
+    this.#settings.queue.refuseAll(error)
+    this.#cause = error
+    this.#enter('failed')
+  }
+
   #arm(): void {
     const { clock, probeIntervalMs } = this.#settings
     const dueMs = clock.nowMs() + probeIntervalMs
@@ -76,16 +84,14 @@ export class DiskHealthMonitor {
   }
 
   #judge(): void {
-    const { clock, failedAfterMs, directory, queue } = this.#settings
+    const { clock, failedAfterMs, directory } = this.#settings
     if (clock.nowMs() - this.#lastSuccessMs < failedAfterMs) return
     const error = new ShuffleError(
       'DISK_FAILED',
       `no probe of ${directory} has succeeded for ${String(failedAfterMs)} ms; its partitions are lost, check the disk and restart the worker`,
       { cause: this.#cause, fields: { directory } },
     )
-    queue.refuseAll(error)
-    this.#cause = error
-    this.#enter('failed')
+    this.giveUp(error)
   }
 
   async #probe(): Promise<void> {

@@ -1,0 +1,271 @@
+// An open committed partition: its region table in memory, its index rows read when asked for, its
+// bytes read through the disk's queue. One per partition, shared by its readers. All memory is taken
+// from the ledger's index part first and stays charged until the disk no longer touches it.
+
+import { assert } from '../../client/common/assert.ts'
+import { ShuffleError } from '../../client/common/errors.ts'
+import type { MemoryLedger, Reservation } from '../memory/memory-ledger.ts'
+import { ByteWriter, corrupt } from './byte-codec.ts'
+import type { PartitionPlace } from './journal-records.ts'
+import {
+  asBuffer,
+  decodeFooter,
+  decodeIndexRow,
+  decodeTable,
+  footerLength,
+  regionLineLengthMax,
+  tableLengthMax,
+  writeFacts,
+  type PartitionFacts,
+  type PartitionTable,
+  type RegionPlace,
+} from './partition-format.ts'
+import type { QueuedFile } from './queued-disk.ts'
+import type { ReadingFiles } from './reading-files.ts'
+import type { DiskRead, RegionIndex } from './storage-types.ts'
+import { HeldRegionIndex, RunTable, runMemoryBytes } from './stored-region-index.ts'
+
+export interface PartitionFileSettings {
+  readonly files: ReadingFiles
+  readonly ledger: MemoryLedger
+  readonly place: PartitionPlace
+  /** As the journal has them: what the file must say. */
+  readonly facts: PartitionFacts
+}
+
+/** One read gets the footer with most tables, and all of a small partition. */
+const tailReadBytes = 64 * 1024
+/** Others give index memory back within milliseconds; longer means that something hangs. */
+const indexMemoryTimeoutMs = 10_000
+/** An object of the region table. */
+const regionMemoryBytes = 96
+
+interface SharedRow {
+  readonly table: Promise<RunTable>
+  reservation: Reservation | undefined
+  users: number
+}
+
+export class PartitionFile {
+  readonly #settings: PartitionFileSettings
+  readonly #file: QueuedFile
+  readonly #regions: readonly RegionPlace[]
+  readonly #reservation: Reservation
+  readonly #rows = new Map<number, SharedRow>()
+
+  private constructor(
+    settings: PartitionFileSettings,
+    file: QueuedFile,
+    regions: readonly RegionPlace[],
+    reservation: Reservation,
+  ) {
+    this.#settings = settings
+    this.#file = file
+    this.#regions = regions
+    this.#reservation = reservation
+  }
+
+  /** DATA_CORRUPT when the file isn't what the journal says; UNSUPPORTED_VERSION. */
+  static async open(settings: PartitionFileSettings): Promise<PartitionFile> {
+    const file = await settings.files.acquire(settings.place)
+    try {
+      const { table, reservation } = await readTable(file, settings)
+      reservation.shrinkTo(table.regions.length * regionMemoryBytes)
+      return new PartitionFile(settings, file, table.regions, reservation)
+    } catch (error) {
+      await settings.files.recycle(settings.place).catch(() => undefined)
+      throw error
+    }
+  }
+
+  /** Reads the table once more for what isn't kept in memory. */
+  static async uncompressedBytes(settings: PartitionFileSettings): Promise<Float64Array> {
+    const file = await settings.files.acquire(settings.place)
+    try {
+      const { table, reservation } = await readTable(file, settings)
+      reservation.release()
+      return table.uncompressedBytes
+    } finally {
+      await settings.files.recycle(settings.place)
+    }
+  }
+
+  get regionCount(): number {
+    return this.#regions.length
+  }
+
+  async regionIndex(regionIndex: number): Promise<RegionIndex> {
+    let row = this.#rows.get(regionIndex)
+    if (row === undefined) {
+      const table = this.#readRow(regionIndex)
+      row = { table, reservation: undefined, users: 0 }
+      this.#rows.set(regionIndex, row)
+    }
+    const shared = row
+    shared.users += 1
+    const leave = () => {
+      this.#leaveRow(regionIndex, shared)
+    }
+    try {
+      return new HeldRegionIndex(await shared.table, leave)
+    } catch (error) {
+      leave()
+      throw error
+    }
+  }
+
+  /**
+   * Whole or an error. In a segment the caller may read on into its neighbours; past the end of a
+   * file there is nothing.
+   */
+  read(target: Uint8Array, position: number): DiskRead {
+    const { result, ended } = this.#file.read(target, position)
+    const whole = result.then((count) => {
+      if (count !== target.byteLength) throw corrupt('the file ends before the partition does')
+      return count
+    })
+    whole.catch(() => undefined)
+    return { result: whole, ended }
+  }
+
+  /** Waits for reads under way when it is the file's last user. Rows still held are given up. */
+  async close(): Promise<void> {
+    this.#reservation.release()
+    for (const row of this.#rows.values()) row.reservation?.release()
+    this.#rows.clear()
+    await this.#settings.files.recycle(this.#settings.place)
+  }
+
+  async #readRow(regionIndex: number): Promise<RunTable> {
+    const region = this.#regions[regionIndex]
+    assert(region !== undefined, 'a region index is below the region count')
+    const { ledger, place, facts } = this.#settings
+    // A run takes at least three bytes of the row.
+    const runCountMax = Math.ceil(region.rowLength / 3)
+    const reservation = await ledger.reserve({
+      purpose: 'index',
+      bytes: region.rowLength + runCountMax * (runMemoryBytes + 8),
+      jobId: facts.key.jobId,
+      timeoutMs: indexMemoryTimeoutMs,
+    })
+    const position = place.offset + region.position + region.byteLength
+    const bytes = await readWhole(this.#file, {
+      length: region.rowLength,
+      position,
+      reservation,
+    })
+    try {
+      const row = decodeIndexRow(bytes, {
+        key: facts.key,
+        regionIndex,
+        region,
+        subpartitionCount: facts.subpartitionCount,
+      })
+      const table = new RunTable(regionIndex, row, region, place.offset)
+      this.#keepRow(regionIndex, reservation, table)
+      return table
+    } catch (error) {
+      reservation.release()
+      throw error
+    }
+  }
+
+  #keepRow(regionIndex: number, reservation: Reservation, table: RunTable): void {
+    const row = this.#rows.get(regionIndex)
+    if (row === undefined) throw closedError()
+    reservation.shrinkTo(table.runCount * runMemoryBytes)
+    row.reservation = reservation
+  }
+
+  #leaveRow(regionIndex: number, row: SharedRow): void {
+    row.users -= 1
+    if (row.users > 0 || this.#rows.get(regionIndex) !== row) return
+    this.#rows.delete(regionIndex)
+    row.reservation?.release()
+  }
+}
+
+async function readTable(
+  file: QueuedFile,
+  settings: PartitionFileSettings,
+): Promise<{ readonly table: PartitionTable; readonly reservation: Reservation }> {
+  const { ledger, place, facts } = settings
+  const lengthMax =
+    tableLengthMax(facts.subpartitionCount) + facts.regionCount * regionLineLengthMax
+  const reservation = await ledger.reserve({
+    purpose: 'index',
+    bytes:
+      tailReadBytes +
+      lengthMax +
+      8 * facts.subpartitionCount +
+      facts.regionCount * regionMemoryBytes,
+    jobId: facts.key.jobId,
+    timeoutMs: indexMemoryTimeoutMs,
+  })
+  const tailLength = Math.min(place.byteLength, tailReadBytes)
+  if (tailLength < footerLength) {
+    reservation.release()
+    throw corrupt('the partition is shorter than a footer')
+  }
+  const end = place.offset + place.byteLength
+  const tail = await readWhole(file, {
+    length: tailLength,
+    position: end - tailLength,
+    reservation,
+  })
+  let isReading = false
+  try {
+    const footer = decodeFooter(tail.subarray(-footerLength), place.byteLength)
+    if (footer.tableLength > lengthMax) throw corrupt('the table is longer than it can be')
+    const wanted = footer.tableLength + footerLength
+    let bytes: Uint8Array = tail.subarray(Math.max(0, tailLength - wanted), -footerLength)
+    if (wanted > tailLength) {
+      isReading = true
+      bytes = await readWhole(file, {
+        length: footer.tableLength,
+        position: end - wanted,
+        reservation,
+      })
+      isReading = false
+    }
+    const table = decodeTable(bytes, footer)
+    checkFacts(table.facts, facts)
+    return { table, reservation }
+  } catch (error) {
+    if (!isReading) reservation.release()
+    throw error
+  }
+}
+
+function checkFacts(stored: PartitionFacts, known: PartitionFacts): void {
+  const bytesOf = (facts: PartitionFacts) => {
+    const writer = new ByteWriter()
+    writeFacts(writer, facts)
+    return asBuffer(writer.bytes)
+  }
+  if (bytesOf(stored).equals(bytesOf(known))) return
+  throw corrupt('the file holds another partition than the journal says')
+}
+
+/** On failure the reservation is released, but not before the disk has let go of the memory. */
+async function readWhole(
+  file: QueuedFile,
+  piece: { readonly length: number; readonly position: number; readonly reservation: Reservation },
+): Promise<Uint8Array> {
+  const target = Buffer.allocUnsafeSlow(piece.length)
+  const { result, ended } = file.read(target, piece.position)
+  try {
+    const count = await result
+    if (count !== piece.length) throw corrupt('the file ends before the partition does')
+    return target
+  } catch (error) {
+    void ended.then(() => {
+      piece.reservation.release()
+    })
+    throw error
+  }
+}
+
+function closedError(): ShuffleError {
+  return new ShuffleError('CANCELLED', 'the partition was closed while its index was read')
+}
