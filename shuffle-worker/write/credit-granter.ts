@@ -5,15 +5,16 @@
 //   RegionStart ─▶ waiting (arrival order) ─ minimum fits ─▶ open ─ RegionFinish, all written ─▶ gone
 //                                                             │ ▲
 //                                      spend (WriteData) ▼ │ grow, only while nobody waits
-//                                                       written ─▶ refilled to the minimum first
+//                                                      recycled ─▶ refilled to the minimum first
 
 import { assert } from '../../client/common/assert.ts'
 import type { PooledBuffer } from '../../client/common/buffer.ts'
+import type { JobId } from '../../client/common/ids.ts'
 
 /** Where write buffers come from: the ledger's write part. */
 export interface BufferSource {
   /** All `count` buffers at once, or undefined when so many are not free. */
-  tryAcquire(count: number): PooledBuffer[] | undefined
+  tryAcquire(request: { readonly count: number; readonly jobId: JobId }): PooledBuffer[] | undefined
 }
 
 export interface CreditGranterOptions {
@@ -26,20 +27,24 @@ export interface CreditGranterOptions {
   readonly targetBuffers: number
   /** Most regions that hold credit at a time. */
   readonly openRegionsMax: number
+  /** A suspect disk gets no grants; what is granted stays. `distribute` when that has changed. */
+  readonly isSuspended: () => boolean
 }
 
 export interface RegionDemand {
+  /** Whose memory it counts as. */
+  readonly jobId: JobId
   /** Most buffers that the whole region can still use; 0 for an empty region. */
   readonly neededBuffers: number
   /** Called with each grant, after the buffers are in hand; the first may be during `enter`. */
   readonly onGrant: (count: number) => void
 }
 
-/** One region's buffers. `close` exactly once; `written` for each buffer taken. */
+/** One region's buffers. `close` exactly once; a taken buffer counts until it is recycled. */
 export interface RegionCredit {
   /** Buffers granted and not yet spent. */
   readonly unspent: number
-  /** Granted, and taken but not yet written. */
+  /** Granted, or taken and not yet recycled. */
   readonly held: number
   /** Whether the region has got its minimum. */
   readonly isOpen: boolean
@@ -47,13 +52,12 @@ export interface RegionCredit {
   take(): PooledBuffer | undefined
   /** Lowers what the region can still use, as its bytes arrive. */
   setNeeded(buffers: number): void
-  /** `count` taken buffers have gone back to the source. */
-  written(count: number): void
   /** The region takes no more: what is unspent goes back. */
   close(): void
 }
 
 interface Region {
+  readonly jobId: JobId
   needed: number
   readonly onGrant: (count: number) => void
   readonly buffers: PooledBuffer[]
@@ -66,8 +70,8 @@ export class CreditGranter {
   readonly #waiting: Region[] = []
   readonly #open = new Set<Region>()
   #heldBuffers = 0
-  #isSuspended = false
   #isDistributing = false
+  #isDistributionDue = false
   #isStarved = false
   #writtenCount = 0
 
@@ -111,6 +115,7 @@ export class CreditGranter {
 
   enter(demand: RegionDemand): RegionCredit {
     const region: Region = {
+      jobId: demand.jobId,
       needed: demand.neededBuffers,
       onGrant: demand.onGrant,
       buffers: [],
@@ -122,15 +127,9 @@ export class CreditGranter {
     return this.#creditOf(region)
   }
 
-  /** A suspect disk gets no grants; what is granted stays. */
-  setSuspended(isSuspended: boolean): void {
-    this.#isSuspended = isSuspended
-    this.distribute()
-  }
-
   /** Gives out what can be given; to be called when the source may have buffers again. */
   distribute(): void {
-    if (this.#isSuspended || this.#isDistributing) return
+    if (this.#isDistributing || this.#options.isSuspended()) return
     this.#isDistributing = true
     try {
       this.#isStarved = false
@@ -177,7 +176,7 @@ export class CreditGranter {
 
   #grant(region: Region, count: number): boolean {
     if (this.#heldBuffers + count > this.#options.shareBuffers) return false
-    const buffers = this.#options.source.tryAcquire(count)
+    const buffers = this.#options.source.tryAcquire({ count, jobId: region.jobId })
     if (buffers === undefined) {
       this.#isStarved = true
       return false
@@ -200,16 +199,9 @@ export class CreditGranter {
       get isOpen() {
         return region.state === 'open'
       },
-      take: () => {
-        const buffer = region.buffers.pop()
-        if (buffer !== undefined) region.taken++
-        return buffer
-      },
+      take: () => this.#take(region),
       setNeeded: (buffers) => {
         region.needed = buffers
-      },
-      written: (count) => {
-        this.#written(region, count)
       },
       close: () => {
         this.#close(region)
@@ -217,12 +209,31 @@ export class CreditGranter {
     }
   }
 
-  #written(region: Region, count: number): void {
-    assert(count <= region.taken, 'no more buffers are written than were taken')
-    region.taken -= count
-    this.#heldBuffers -= count
-    this.#writtenCount += count
-    this.distribute()
+  /** Recycling it, wherever that happens, is what makes room for the next grant. */
+  #take(region: Region): PooledBuffer | undefined {
+    const buffer = region.buffers.pop()
+    if (buffer === undefined) return undefined
+    region.taken += 1
+    return {
+      bytes: buffer.bytes,
+      recycle: () => {
+        buffer.recycle()
+        region.taken -= 1
+        this.#heldBuffers -= 1
+        this.#writtenCount += 1
+        this.#distributeSoon()
+      },
+    }
+  }
+
+  /** Once for all buffers of a batch that are recycled in one go. */
+  #distributeSoon(): void {
+    if (this.#isDistributionDue) return
+    this.#isDistributionDue = true
+    queueMicrotask(() => {
+      this.#isDistributionDue = false
+      this.distribute()
+    })
   }
 
   #close(region: Region): void {
