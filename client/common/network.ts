@@ -35,7 +35,7 @@ export interface Connection {
   write(parts: readonly Uint8Array[], onWritten?: (error?: Error) => void): void
   /** Bytes written and not yet taken by the system. */
   readonly bufferedBytes: number
-  /** Sends what is buffered, then closes. */
+  /** Sends what is buffered, then closes; nothing more is delivered, and no more drains are told. */
   end(): void
   /** Closes at once; idempotent. `onClose` follows. */
   destroy(error?: Error): void

@@ -10,7 +10,7 @@ import type { ByteSource } from './real-socket.ts'
  * How long a connection that we ended waits for the peer's end. Closing with unread bytes sends a
  * reset, which can overtake what we sent last.
  */
-const lingerMs = 2_000
+const lingerDefaultMs = 2_000
 
 interface PendingWrite {
   readonly byteCount: number
@@ -21,6 +21,7 @@ export class RealConnection implements Connection {
   readonly remote: Address
   readonly #socket: Socket
   readonly #source: ByteSource
+  readonly #lingerMs: number
   readonly #pending: PendingWrite[] = []
   #handler: ConnectionHandler | undefined
   #bufferedBytes = 0
@@ -29,7 +30,8 @@ export class RealConnection implements Connection {
   #isClosed = false
   #linger: NodeJS.Timeout | undefined
 
-  constructor(source: ByteSource) {
+  constructor(source: ByteSource, lingerMs = lingerDefaultMs) {
+    this.#lingerMs = lingerMs
     this.#source = source
     this.#socket = source.socket
     this.remote = {
@@ -96,7 +98,7 @@ export class RealConnection implements Connection {
       if (this.#isClosed) return
       this.#linger = setTimeout(() => {
         this.#socket.destroy()
-      }, lingerMs)
+      }, this.#lingerMs)
     })
   }
 

@@ -33,6 +33,7 @@ export class FileNode {
   write(parts: readonly Uint8Array[], position: number): void {
     let at = position
     for (const part of parts) {
+      if (part.byteLength === 0) continue
       this.#grow(at + part.byteLength)
       this.#bytes.set(part, at)
       at += part.byteLength

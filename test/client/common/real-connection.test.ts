@@ -1,8 +1,11 @@
 import { once } from 'node:events'
-import { connect } from 'node:net'
+import { connect, createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
 import type { Connection } from '../../../client/common/network.ts'
+import { RealConnection } from '../../../client/common/real-connection.ts'
 import { realNetwork } from '../../../client/common/real-network.ts'
+import { dialSocket } from '../../../client/common/real-socket.ts'
 import { collect, patternBytes } from '../../support/connection-probe.ts'
 import { deferred } from '../../support/deferred.ts'
 
@@ -44,15 +47,14 @@ test('all parts of a write are corked into one gather call', async () => {
 })
 
 test('a connection that we ended is closed although the peer never ends its side', async () => {
-  const accepted = deferred<Connection>()
-  const listener = await realNetwork.listen({ host, port: 0 }, accepted.resolve)
-  const peer = connect({ port: listener.address.port, host, allowHalfOpen: true })
-  peer.resume()
-  const connection = await accepted.promise
+  const server = createServer({ allowHalfOpen: true }, (socket) => socket.resume())
+  server.listen(0, host)
+  await once(server, 'listening')
+  const source = dialSocket({ host, port: (server.address() as AddressInfo).port })
+  await once(source.socket, 'connect')
+  const connection = new RealConnection(source, 10)
   const probe = collect(connection)
   connection.end()
-  await once(peer, 'end')
   expect(await probe.closed).toBeUndefined()
-  peer.destroy()
-  await listener.close()
+  server.close()
 })
