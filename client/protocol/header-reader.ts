@@ -85,7 +85,7 @@ export class HeaderReader {
   bytes(lengthMax: number): Uint8Array {
     const length = this.#lengthOf(lengthMax)
     const offset = this.#take(length)
-    return Uint8Array.prototype.slice.call(this.#source, offset, offset + length)
+    return new Uint8Array(this.#source.subarray(offset, offset + length))
   }
 
   fail(what: string): never {
