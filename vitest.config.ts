@@ -1,25 +1,27 @@
-// The suite of `npm test`: everything in one process each file, on virtual seams or short real ones.
+// The tests of `npm test`: first the in-process suite, on virtual seams or short real ones, then the
+// end-to-end suite. `--project unit` and `--project end-to-end` run one of them.
 
 import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    exclude: ['test/integration/**', 'test/large/**', 'test/bench/**'],
-    pool: 'forks',
-    // Deadlines for what hangs, not measures of speed: the machine may be busy with other things.
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
-    teardownTimeout: 10_000,
+    projects: [
+      {
+        test: {
+          name: 'unit',
+          include: ['test/**/*.test.ts'],
+          exclude: ['test/integration/**', 'test/large/**', 'test/bench/**'],
+          pool: 'forks',
+          // Deadlines for what hangs, not measures of speed: the machine may be busy.
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
+      './vitest.e2e.config.ts',
+    ],
     coverage: {
       provider: 'v8',
-      include: [
-        'client/**/*.ts',
-        'shuffle-manager/**/*.ts',
-        'shuffle-worker/**/*.ts',
-        'runtime/**/*.ts',
-        'cli/**/*.ts',
-      ],
+      include: ['{client,shuffle-manager,shuffle-worker,runtime,cli}/**/*.ts'],
       reporter: ['text-summary', 'html', 'json-summary'],
       reportsDirectory: 'coverage',
     },

@@ -4,11 +4,13 @@ import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
   test: {
+    name: 'end-to-end',
     include: ['test/integration/**/*.test.ts'],
     pool: 'forks',
-    fileParallelism: false,
+    // One after the other, and after the in-process suite: each starts processes of its own.
+    maxWorkers: 1,
+    sequence: { groupOrder: 1 },
     testTimeout: 300_000,
     hookTimeout: 120_000,
-    teardownTimeout: 30_000,
   },
 })
