@@ -82,6 +82,13 @@ export class IoScheduler implements SweepScheduler {
     return this.#files.size
   }
 
+  /** Files that are pinned and open. */
+  get openFileCount(): number {
+    let count = 0
+    for (const file of this.#files.values()) if (file.isOpen) count += 1
+    return count
+  }
+
   get channelCount(): number {
     return this.#lists.size
   }

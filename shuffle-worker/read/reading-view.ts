@@ -57,6 +57,8 @@ export interface ReadingViewOptions {
   readonly entriesMax: number
   /** After ReadFinish has been sent: the channel is over. */
   readonly onFinished: () => void
+  /** After it has given everything back, whatever ended it. */
+  readonly onClosed: () => void
 }
 
 interface DiskPart {
@@ -195,6 +197,7 @@ export class ReadingView implements SweepChannel {
     for (const cursor of [...this.#cursors.values()]) this.#forget(cursor)
     this.#sender.close()
     this.#states.enter('idle')
+    this.#options.onClosed()
   }
 
   // --- as the schedulers see it ---

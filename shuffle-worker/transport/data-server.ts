@@ -1,0 +1,98 @@
+// The data port: accepts connections, each with its handler, up to a limit. Owned by the worker.
+
+import { ShuffleError } from '../../client/common/errors.ts'
+import type { Address, Connection, Listener, Network } from '../../client/common/network.ts'
+import { ConnectionHandler, type ConnectionHandlerOptions } from './connection-handler.ts'
+
+export interface DataServerOptions {
+  readonly network: Network
+  readonly address: Address
+  readonly connectionsMax: number
+  /** Everything of a handler but its connection. */
+  readonly handlerOptions: () => Omit<ConnectionHandlerOptions, 'connection' | 'onClosed'>
+}
+
+export class DataServer {
+  readonly #options: DataServerOptions
+  readonly #handlers = new Set<ConnectionHandler>()
+  #listener: Listener | undefined
+  #onEmpty: (() => void) | undefined
+
+  constructor(options: DataServerOptions) {
+    this.#options = options
+  }
+
+  async start(): Promise<void> {
+    const { network, address } = this.#options
+    this.#listener = await network.listen(address, (connection) => {
+      this.#accept(connection)
+    })
+  }
+
+  get port(): number {
+    return this.#listener?.address.port ?? this.#options.address.port
+  }
+
+  get connectionCount(): number {
+    return this.#handlers.size
+  }
+
+  get channelCount(): number {
+    let sum = 0
+    for (const handler of this.#handlers) sum += handler.channelCount
+    return sum
+  }
+
+  get queuedBytes(): number {
+    let sum = 0
+    for (const handler of this.#handlers) sum += handler.queuedBytes
+    return sum
+  }
+
+  /** No more connections; those that are open go on. Idempotent. */
+  async stopAccepting(): Promise<void> {
+    const listener = this.#listener
+    this.#listener = undefined
+    await listener?.close()
+  }
+
+  /** Ends every connection after what is queued on it; resolves when all are closed. */
+  async close(): Promise<void> {
+    await this.stopAccepting()
+    if (this.#handlers.size === 0) return
+    const empty = new Promise<void>((resolve) => {
+      this.#onEmpty = resolve
+    })
+    for (const handler of [...this.#handlers]) handler.close()
+    await empty
+  }
+
+  #accept(connection: Connection): void {
+    const { connectionsMax, handlerOptions } = this.#options
+    const options = handlerOptions()
+    if (this.#handlers.size >= connectionsMax) {
+      const error = new ShuffleError(
+        'BUSY',
+        `${String(connectionsMax)} connections are open, as many as connections-max allows`,
+        { fields: { connectionsMax } },
+      )
+      options.counters.failed(error)
+      options.logger.warn(
+        { connectionsMax },
+        'a connection was refused: connections-max is reached',
+      )
+      connection.destroy(error)
+      return
+    }
+    const handler = new ConnectionHandler({
+      ...options,
+      connection,
+      onClosed: (closed) => {
+        this.#handlers.delete(closed)
+        if (this.#handlers.size === 0) this.#onEmpty?.()
+      },
+    })
+    this.#handlers.add(handler)
+    handler.start()
+  }
+}
