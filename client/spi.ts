@@ -12,7 +12,6 @@
 // Errors are ShuffleErrors: `code` says what happened, `action` what to do about it, `fields` whom it
 // concerns (jobId, dataSetId, partitionIndex, attemptId, workerId, inputIndex).
 
-import type { ErrorFields } from './common/errors.ts'
 import { ShuffleError } from './common/errors.ts'
 import type { Logger } from './common/log.ts'
 import type { WaiterDescription } from './common/waiters.ts'
@@ -21,6 +20,18 @@ import type { ShuffleDescriptor } from './master/shuffle-descriptor.ts'
 import type { ShuffleMaster as ManagedShuffleMaster } from './master/shuffle-master.ts'
 import type { GateBatch } from './read/record-batch.ts'
 import type { CommittedPartition } from './write/committed-partition.ts'
+
+/** The events that a runtime may put among its records; the bytes of each are its own. */
+export const eventCodes = {
+  /** The producer has written all its records. */
+  endOfData: 1,
+  /** Nothing more follows for the subpartition. */
+  endOfPartition: 2,
+  /** The end of one superstep of an iteration. */
+  endOfSuperstep: 3,
+  /** Any other. */
+  runtimeEvent: 4,
+} as const
 
 /** What a shuffle service exports as `shuffleServiceFactory`; made once per process. */
 export interface ShuffleServiceFactory {
@@ -144,7 +155,7 @@ export interface ResultPartition {
   emitRecord(record: Uint8Array, subpartition: number): Promise<void> | undefined
   /** Adds a record for every subpartition; it is sent and stored once. */
   broadcastRecord(record: Uint8Array): Promise<void> | undefined
-  /** Adds an event of the runtime, code 1 to 255, at most an entry long, in order with the records. */
+  /** Adds an event, one of `eventCodes`, at most an entry long, in order with the records. */
   emitEvent(code: number, bytes: Uint8Array, subpartition: number): Promise<void> | undefined
   broadcastEvent(code: number, bytes: Uint8Array): Promise<void> | undefined
   /** Sends the rest and commits. Resolves when the partition can be read; the task succeeds only then. */
@@ -206,9 +217,6 @@ export interface InputGate extends AsyncIterable<GateBatch> {
   /** Ends everything at once and frees it; pending calls reject with CANCELLED. Idempotent. */
   close(): Promise<void>
 }
-
-/** The error fields that name an input or partition, for `ShuffleError.fields`. */
-export type PartitionErrorFields = ErrorFields
 
 /**
  * Loads a shuffle service by the name of its module: a package, a path or a URL, as `import` takes

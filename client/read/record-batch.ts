@@ -96,7 +96,7 @@ export class RecordBatch {
 export class EventBatch {
   readonly kind = 'event'
   readonly origin: BatchOrigin
-  /** The code that the producer gave, 1 to 255. */
+  /** The code that the producer gave: one of `eventCodes`. */
   readonly code: number
   /** The bytes of the event: memory of its own, valid for ever. */
   readonly bytes: Uint8Array

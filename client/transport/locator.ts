@@ -41,8 +41,7 @@ export class Locator {
       return await this.#pool.connect(tried, signal)
     } catch (error) {
       if (!isShuffleError(error, 'WORKER_UNREACHABLE', 'WORKER_CHANGED')) throw error
-      const present = await this.#ask(hint, key, error)
-      signal?.throwIfAborted()
+      const present = await abortable(this.#ask(hint, key, error), signal)
       if (isSameAddress(present, tried)) throw error
       this.#remember(present)
       return this.#pool.connect(present, signal)
@@ -83,6 +82,21 @@ export class Locator {
       return
     }
   }
+}
+
+/** `promise`, or the reason of the signal as soon as it aborts. */
+function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return promise
+  return new Promise((resolve, reject) => {
+    const onAbort = () => {
+      reject(signal.reason as Error)
+    }
+    signal.addEventListener('abort', onAbort, { once: true })
+    if (signal.aborted) onAbort()
+    promise.then(resolve, reject).finally(() => {
+      signal.removeEventListener('abort', onAbort)
+    })
+  })
 }
 
 function isSameAddress(a: WorkerAddress, b: WorkerAddress): boolean {

@@ -13,7 +13,7 @@ export interface Piece {
   readonly length: number
   readonly isLastOfRun: boolean
   /** Writes the payload at the beginning of `target`. */
-  fill(target: Uint8Array): void
+  readonly fill: (target: Uint8Array) => void
 }
 
 /** The pieces of a region and the most that they take as entries. */
@@ -46,7 +46,7 @@ export function regionPieces(region: SortedRegion, payloadBytesMax: number): Pie
             type: cut.type,
             length: cut.length,
             isLastOfRun: index === cuts.length - 1,
-            fill(target) {
+            fill: (target) => {
               if (cut.event === undefined) region.copy(run, target, cut.length)
               else target.set(cut.event)
             },
@@ -79,7 +79,7 @@ export function recordPieces(
           type: entryTypes.data,
           length: end - start,
           isLastOfRun: index === pieceCount - 1,
-          fill(target) {
+          fill: (target) => {
             if (index > 0) {
               target.set(record.subarray(start - framing.length, end - framing.length))
               return

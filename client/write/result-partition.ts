@@ -145,6 +145,16 @@ export class ResultPartition {
     this.#fail(cancelledError('a result partition', reason, this.#fields))
   }
 
+  /** Why it failed, when it has. */
+  get failure(): ShuffleError | undefined {
+    return this.#failure
+  }
+
+  /** Whether it has committed or failed. */
+  get isClosed(): boolean {
+    return this.#state === 'committed' || this.#state === 'failed'
+  }
+
   /** Bytes of entries sent to the worker so far. */
   get storedBytes(): number {
     return this.#channel.byteCount

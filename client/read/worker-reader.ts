@@ -1,0 +1,278 @@
+// Everything a gate reads from one worker, through one channel at a time. It connects, lists what is
+// to be read, and when the channel is lost goes on where it stood: again and again until the worker
+// has been unreachable for its deadline. Partitions that are not ready are listed again with
+// back-off. Owned by one gate.
+//
+//   waiting (from a time on) ──listed──> channel ──> finished
+//        ^──── cut, BUSY, NOT_READY ────────┘└─────> failed (told to the gate)
+
+import { sleep } from '../common/clock.ts'
+import type { Clock, Timer } from '../common/clock.ts'
+import { isShuffleError, ShuffleError, type ErrorFields } from '../common/errors.ts'
+import type { PartitionKey } from '../common/ids.ts'
+import type { Random } from '../common/random.ts'
+import type { WaiterRegister } from '../common/waiters.ts'
+import { Backoff } from '../transport/backoff.ts'
+import type { WorkerAddress } from '../transport/connection-pool.ts'
+import { withFields } from '../transport/error-fields.ts'
+import type { WorkerConnection } from '../transport/worker-connection.ts'
+import type { CreditShares } from './credit-shares.ts'
+import type { InputPartition } from './input-partition.ts'
+import { ReadChannel } from './read-channel.ts'
+import type { ReadSink } from './received-entry.ts'
+
+export interface ReadSettings {
+  readonly connectTimeoutMs: number
+  readonly readUnreachableTimeoutMs: number
+  readonly readIdleTimeoutMs: number
+  readonly readRetryTimeoutMs: number
+  readonly retryDelayMinMs: number
+  readonly retryDelayMaxMs: number
+}
+
+export interface WorkerReaderOptions {
+  readonly worker: WorkerAddress
+  readonly bufferSizeBytes: number
+  /** A connection to the worker, wherever it is now; `key` is a partition that it holds. */
+  readonly connect: (
+    worker: WorkerAddress,
+    key: PartitionKey,
+    signal: AbortSignal,
+  ) => Promise<WorkerConnection>
+  readonly shares: CreditShares
+  readonly clock: Clock
+  readonly random: Random
+  readonly waiters: WaiterRegister
+  readonly settings: ReadSettings
+  readonly sink: ReadSink
+}
+
+export class WorkerReader {
+  readonly #options: WorkerReaderOptions
+  readonly #fields: ErrorFields
+  readonly #closing = new AbortController()
+  /** Not listed now; each from the time on that is given. */
+  readonly #waiting = new Map<InputPartition, number>()
+  readonly #retries = new Map<InputPartition, Backoff>()
+  readonly #backoff: Backoff
+  #channel: ReadChannel | undefined
+  #running: Promise<void> | undefined
+  #retryTimer: Timer | undefined
+
+  constructor(options: WorkerReaderOptions) {
+    this.#options = options
+    this.#fields = { workerId: options.worker.workerId }
+    this.#backoff = this.#makeBackoff()
+  }
+
+  /** Reads it too, from where it stands. */
+  add(partition: InputPartition): void {
+    this.#waiting.set(partition, this.#options.clock.nowMs())
+    this.#listDue()
+    this.#start()
+  }
+
+  /** Stops reading it: it failed, or is read elsewhere. */
+  remove(partition: InputPartition): void {
+    this.#waiting.delete(partition)
+    this.#retries.delete(partition)
+    this.#channel?.drop(partition)
+    this.#endListWhenSettled()
+  }
+
+  /** Stops everything; resolves when nothing runs any more. Idempotent. */
+  async close(): Promise<void> {
+    this.#closing.abort(new ShuffleError('CANCELLED', 'the input gate was closed'))
+    this.#waiting.clear()
+    this.#retryTimer?.cancel()
+    this.#channel?.close()
+    await this.#running
+  }
+
+  #start(): void {
+    this.#running ??= this.#run().finally(() => {
+      this.#running = undefined
+      // One may have been added between the last look and here.
+      if (this.#waiting.size > 0 && !this.#closing.signal.aborted) this.#start()
+    })
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#closing
+    while (!signal.aborted && this.#waiting.size > 0) {
+      try {
+        const pauseMs = this.#nextDueMs() - this.#options.clock.nowMs()
+        if (pauseMs > 0) await sleep(this.#options.clock, pauseMs, signal)
+        else await this.#readOnce()
+      } catch (error) {
+        if (!this.#isClosed) this.#afterLoss(withFields(error, this.#fields))
+      }
+    }
+  }
+
+  /** One channel, from its opening to its end; rejects with why it ended early. */
+  async #readOnce(): Promise<void> {
+    const { worker, connect, shares } = this.#options
+    const { signal } = this.#closing
+    const [first] = this.#waiting.keys()
+    if (first === undefined) return
+    const connection = await connect(worker, first.descriptor.key, signal)
+    const buffers = await shares.acquireInitial({ signal, fields: this.#fields })
+    const due = this.#takeDue()
+    if (due.length === 0 || signal.aborted) {
+      shares.abandonOpening()
+      for (const buffer of buffers) buffer.recycle()
+      return
+    }
+    const channel = new ReadChannel({
+      connection,
+      shares,
+      buffers,
+      bufferSizeBytes: this.#options.bufferSizeBytes,
+      waiters: this.#options.waiters,
+      sink: this.#sink(),
+      openTimeoutMs: this.#options.settings.connectTimeoutMs,
+      idleTimeoutMs: this.#options.settings.readIdleTimeoutMs,
+      fields: this.#fields,
+    })
+    this.#channel = channel
+    try {
+      const end = channel.run(due)
+      this.#endListWhenSettled()
+      await end
+    } finally {
+      this.#channel = undefined
+      this.#retryTimer?.cancel()
+      const nowMs = this.#options.clock.nowMs()
+      if (!this.#isClosed) {
+        for (const partition of channel.unfinished()) this.#waiting.set(partition, nowMs)
+      }
+    }
+  }
+
+  /** Decides, after a channel was lost or could not be opened, whether to go on. */
+  #afterLoss(error: ShuffleError): void {
+    const { settings, clock } = this.#options
+    const limits = new Map<string, number>([
+      ['WORKER_UNREACHABLE', settings.readUnreachableTimeoutMs],
+      ['BUSY', settings.readRetryTimeoutMs],
+    ])
+    const limitMs = limits.get(error.code)
+    if (limitMs === undefined || this.#backoff.failingForMs >= limitMs) {
+      this.#failAll(error)
+      return
+    }
+    const untilMs = clock.nowMs() + this.#backoff.nextDelayMs()
+    for (const [partition, atMs] of this.#waiting) {
+      if (atMs < untilMs) this.#waiting.set(partition, untilMs)
+    }
+  }
+
+  #failAll(error: ShuffleError): void {
+    const failed = [...this.#waiting.keys()]
+    this.#waiting.clear()
+    this.#backoff.reset()
+    for (const partition of failed) {
+      this.#retries.delete(partition)
+      this.#options.sink.onPartitionFailed(partition, withFields(error, partition.fields))
+    }
+  }
+
+  #sink(): ReadSink {
+    const { sink } = this.#options
+    return {
+      onEntry: (entry) => {
+        sink.onEntry(entry)
+      },
+      onFrame: () => {
+        this.#backoff.reset()
+        this.#endListWhenSettled()
+        sink.onFrame()
+      },
+      onPartitionFinished: (partition) => {
+        this.#backoff.reset()
+        this.#retries.delete(partition)
+        sink.onPartitionFinished(partition)
+        this.#endListWhenSettled()
+      },
+      onPartitionFailed: (partition, error) => {
+        this.#backoff.reset()
+        if (!this.#retryLater(partition, error)) sink.onPartitionFailed(partition, error)
+        this.#endListWhenSettled()
+      },
+    }
+  }
+
+  /** Whether the failure is one that time mends, and there is time left. */
+  #retryLater(partition: InputPartition, error: ShuffleError): boolean {
+    if (!isShuffleError(error, 'PARTITION_NOT_READY', 'BUSY')) return false
+    const backoff = this.#retries.get(partition) ?? this.#makeBackoff()
+    this.#retries.set(partition, backoff)
+    if (backoff.failingForMs >= this.#options.settings.readRetryTimeoutMs) {
+      this.#retries.delete(partition)
+      return false
+    }
+    this.#waiting.set(partition, this.#options.clock.nowMs() + backoff.nextDelayMs())
+    this.#listDue()
+    return true
+  }
+
+  /** Lists what is due on the running channel, while its list is open. */
+  #listDue(): void {
+    const channel = this.#channel
+    if (channel === undefined || channel.isListEnded) return
+    const due = this.#takeDue()
+    if (due.length > 0) channel.add(due)
+    this.#retryTimer?.cancel()
+    if (this.#waiting.size === 0) return
+    const delayMs = this.#nextDueMs() - this.#options.clock.nowMs()
+    this.#retryTimer = this.#options.clock.setTimer(Math.max(0, delayMs), () => {
+      this.#listDue()
+      this.#endListWhenSettled()
+    })
+  }
+
+  /**
+   * The list stays open while partitions may have to be listed again: some wait for their time, or
+   * were said to be pending and have shown no sign yet.
+   */
+  #endListWhenSettled(): void {
+    const channel = this.#channel
+    if (channel === undefined || channel.isListEnded || this.#waiting.size > 0) return
+    for (const partition of channel.unfinished()) {
+      if (partition.isPending && partition.state === 'waiting') return
+    }
+    channel.endList()
+  }
+
+  get #isClosed(): boolean {
+    return this.#closing.signal.aborted
+  }
+
+  #nextDueMs(): number {
+    let nextMs = Infinity
+    for (const atMs of this.#waiting.values()) nextMs = Math.min(nextMs, atMs)
+    return nextMs
+  }
+
+  #takeDue(): InputPartition[] {
+    const nowMs = this.#options.clock.nowMs()
+    const due: InputPartition[] = []
+    for (const [partition, atMs] of this.#waiting) {
+      if (atMs > nowMs) continue
+      due.push(partition)
+      this.#waiting.delete(partition)
+    }
+    return due
+  }
+
+  #makeBackoff(): Backoff {
+    const { clock, random, settings } = this.#options
+    return new Backoff({
+      clock,
+      random,
+      delayMinMs: settings.retryDelayMinMs,
+      delayMaxMs: settings.retryDelayMaxMs,
+    })
+  }
+}
