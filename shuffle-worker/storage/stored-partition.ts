@@ -105,13 +105,12 @@ export class StoredPartition implements MapPartition {
   async openReader(): Promise<PartitionReader> {
     this.#checkServed('committed')
     this.#pins += 1
+    const opening = (this.#file ??= PartitionFile.open(this.#fileSettings()))
     try {
-      this.#file ??= PartitionFile.open(this.#fileSettings())
-      const file = await this.#file
+      const file = await opening
       this.#checkServed('committed', 'releasing')
       return new StoredReader(this, file)
     } catch (error) {
-      this.#file = undefined
       this.unpin()
       throw this.noted(error)
     }
