@@ -120,7 +120,7 @@ export class Allocator {
       countsByWorker: job.tables.get(dataSetId)?.countsByWorker ?? new Map<number, number>(),
       cursor: job.placementCursor,
       producerHosts: hosts,
-      freeBytesMin: this.#options.freeBytesMin,
+      minFreeBytes: this.#options.minFreeBytes,
       random: this.#random,
     })
     if (workerNumbers.length < hosts.length) {
@@ -135,7 +135,7 @@ export class Allocator {
   }
 
   #checkLimits(job: JobRecord, dataSet: Request['dataSet'], count: number): void {
-    const { jobPartitionsMax, jobBytesMax } = this.#options
+    const { jobPartitionsMax, jobMaxBytes } = this.#options
     const dataSetId = dataSet.dataSetId as DataSetId
     const present = job.partitionCount - job.counts.releasing
     if (present + count > jobPartitionsMax) {
@@ -145,10 +145,10 @@ export class Allocator {
       })
     }
     const bytes = job.committedBytes + job.pendingBytes
-    if (bytes + count * (dataSet.expectedBytes ?? 0) > jobBytesMax) {
+    if (bytes + count * (dataSet.expectedBytes ?? 0) > jobMaxBytes) {
       this.#refuse(job, dataSetId, {
         code: 'LIMIT_EXCEEDED',
-        reason: `job ${job.jobId} holds or expects ${String(bytes)} bytes; with ${String(count)} more partitions it passes its limit of ${String(jobBytesMax)} (job-bytes-max)`,
+        reason: `job ${job.jobId} holds or expects ${String(bytes)} bytes; with ${String(count)} more partitions it passes its limit of ${String(jobMaxBytes)} (job-size-max)`,
       })
     }
   }

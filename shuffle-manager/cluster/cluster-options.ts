@@ -15,10 +15,10 @@ export interface ClusterOptions {
   /** Longest time for which a detached job is kept. */
   readonly detachMaxMs: number
   readonly jobPartitionsMax: number
-  readonly jobBytesMax: number
+  readonly jobMaxBytes: number
   readonly jobsMax: number
   readonly workersMax: number
   readonly eventsMax: number
   /** A directory with less is not chosen. */
-  readonly freeBytesMin: number
+  readonly minFreeBytes: number
 }

@@ -26,7 +26,7 @@ export interface PlacementRequest {
   readonly cursor: number
   /** One entry a partition: where its producer runs, if known. */
   readonly producerHosts: readonly (string | undefined)[]
-  readonly freeBytesMin: number
+  readonly minFreeBytes: number
   readonly random: Random
 }
 
@@ -40,7 +40,7 @@ export interface Placement {
 export function place(name: PlacementName, request: PlacementRequest): Placement {
   const { facts, countsByWorker, random } = request
   const expectedBytes = facts.expectedBytes ?? 0
-  const neededBytes = Math.max(request.freeBytesMin, expectedBytes)
+  const neededBytes = Math.max(request.minFreeBytes, expectedBytes)
   const everyone = request.workers.map((worker) => candidateOf(worker, facts, countsByWorker))
   const round = { facts, random, cursor: request.cursor }
   let candidates = everyone.filter((candidate) => candidate.freeBytes >= neededBytes)

@@ -1,0 +1,202 @@
+// The manager's HTTP port: Fastify behind the Network seam. Node's and Fastify's own time-outs are
+// off: time is the Clock's. Owned by the manager.
+//
+//   Network.listenStreams ─> http.Server (parses) ─> access ─> validation ─> route ─> Cluster
+
+import { createServer, type Server } from 'node:http'
+import type { Duplex } from 'node:stream'
+import swagger from '@fastify/swagger'
+import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
+import type { Registry } from 'prom-client'
+import type { Address, Listener, Network } from '../../client/common/network.ts'
+import type { Clock } from '../../client/common/clock.ts'
+import { sleep } from '../../client/common/clock.ts'
+import type { Logger } from '../../client/common/log.ts'
+import { bodyBytesMax, headers } from '../../client/manager/schemas.ts'
+import type { Cluster } from '../cluster/cluster.ts'
+import type { ManagerMetrics } from '../manager-metrics.ts'
+import { checkAccess, type AccessRules } from './access.ts'
+import { registerClusterRoutes } from './cluster-routes.ts'
+import { answerOf } from './error-answers.ts'
+import { registerHealthRoutes } from './health-routes.ts'
+import { registerJobRoutes } from './job-routes.ts'
+import { registerPartitionRoutes } from './partition-routes.ts'
+import { registerWorkerRoutes } from './worker-routes.ts'
+
+export interface HttpParts {
+  readonly cluster: Cluster
+  readonly registry: Registry
+  readonly metrics: ManagerMetrics
+  readonly access: AccessRules
+  readonly logger: Logger
+  readonly version: string
+}
+
+/** The routes, without a port: tests call `inject` on it. */
+export async function createApp(
+  parts: HttpParts,
+  onServer: (server: Server) => void = () => undefined,
+): Promise<FastifyInstance> {
+  const app = fastify({
+    bodyLimit: bodyBytesMax,
+    pluginTimeout: 0,
+    routerOptions: { maxParamLength: 400 },
+    forceCloseConnections: false,
+    // The contract is strict about kinds, and lenient about fields that a newer peer may add.
+    ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false } },
+    serverFactory: (handler) => {
+      const server = createServer(
+        {
+          keepAliveTimeout: 0,
+          requestTimeout: 0,
+          headersTimeout: 0,
+          connectionsCheckingInterval: 0,
+        },
+        handler,
+      )
+      server.timeout = 0
+      onServer(server)
+      return server
+    },
+  })
+  // Answers are made here, not by a peer: the schemas type them, JSON.stringify is enough.
+  app.setSerializerCompiler(() => (data) => JSON.stringify(data))
+  addHooks(app, parts)
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: { title: 'Sluice shuffle manager', version: parts.version },
+    },
+  })
+  // In a plugin of its own, so that it comes after swagger's hook on routes.
+  await app.register((routes, _options, done) => {
+    registerHealthRoutes(routes, parts)
+    registerJobRoutes(routes, parts.cluster)
+    registerPartitionRoutes(routes, parts.cluster, parts.metrics)
+    registerWorkerRoutes(routes, parts.cluster)
+    registerClusterRoutes(routes, parts.cluster, parts.version)
+    done()
+  })
+  await app.ready()
+  return app
+}
+
+export class HttpServer {
+  readonly #clock: Clock
+  readonly #app: FastifyInstance
+  readonly #listener: Listener
+  readonly #streams: Set<Duplex>
+
+  private constructor(fields: {
+    readonly clock: Clock
+    readonly app: FastifyInstance
+    readonly listener: Listener
+    readonly streams: Set<Duplex>
+  }) {
+    this.#clock = fields.clock
+    this.#app = fields.app
+    this.#listener = fields.listener
+    this.#streams = fields.streams
+  }
+
+  /** Rejects with the system's error when the port can't be had. */
+  static async listen(
+    parts: HttpParts,
+    where: { readonly network: Network; readonly clock: Clock; readonly address: Address },
+  ): Promise<HttpServer> {
+    let server: Server | undefined
+    const app = await createApp(parts, (made) => (server = made))
+    const streams = new Set<Duplex>()
+    const listener = await where.network.listenStreams(where.address, (stream) => {
+      streams.add(stream)
+      stream.once('close', () => streams.delete(stream))
+      stream.on('error', (error) => {
+        parts.logger.debug({ error: error.message }, 'a connection ended with an error')
+      })
+      server?.emit('connection', stream)
+    })
+    return new HttpServer({ clock: where.clock, app, listener, streams })
+  }
+
+  get address(): Address {
+    return this.#listener.address
+  }
+
+  /** Takes no new connections, gives what is under way `timeoutMs`, then cuts the rest. */
+  async close(timeoutMs: number): Promise<void> {
+    const closed = this.#listener.close()
+    const deadlineMs = this.#clock.nowMs() + timeoutMs
+    while (this.#hasCallsUnderWay() && this.#clock.nowMs() < deadlineMs) {
+      await sleep(this.#clock, closePollMs)
+    }
+    for (const stream of this.#streams) stream.destroy()
+    await closed
+    await this.#app.close()
+  }
+
+  #hasCallsUnderWay(): boolean {
+    return this.#app.server.listenerCount('request') > 0 && callsUnderWay(this.#app) > 0
+  }
+}
+
+const closePollMs = 10
+
+const underWay = new WeakMap<FastifyInstance, { count: number }>()
+
+function callsUnderWay(app: FastifyInstance): number {
+  return underWay.get(app)?.count ?? 0
+}
+
+function addHooks(app: FastifyInstance, parts: HttpParts): void {
+  const { cluster, metrics, logger } = parts
+  const calls = { count: 0 }
+  underWay.set(app, calls)
+  const startedMs = new WeakMap<FastifyRequest, number>()
+
+  app.addHook('onRequest', (request, reply, done) => {
+    calls.count++
+    startedMs.set(request, cluster.clock.nowMs())
+    reply.raw.sendDate = false
+    void reply.header(headers.managerEpoch, String(cluster.managerEpoch))
+    void reply.header(headers.cluster, cluster.clusterId)
+    metrics.requestBytes.inc(Number(request.headers['content-length'] ?? 0))
+    checkAccess(parts.access, {
+      path: request.url.replace(/\?.*$/s, ''),
+      header: (name) => {
+        const value = request.headers[name]
+        return Array.isArray(value) ? value[0] : value
+      },
+    })
+    const epoch = Number(request.headers[headers.managerEpoch] ?? 0)
+    if (Number.isSafeInteger(epoch)) cluster.noteEpoch(epoch)
+    done()
+  })
+
+  app.addHook('onResponse', (request, reply, done) => {
+    const { call } = request.routeOptions.config
+    const name = call ?? 'other'
+    metrics.requests.inc({ call: name, status: reply.statusCode })
+    metrics.answerBytes.inc(Number(reply.getHeader('content-length') ?? 0))
+    const elapsedMs = cluster.clock.nowMs() - (startedMs.get(request) ?? 0)
+    metrics.requestSeconds.observe({ call: name }, elapsedMs / 1000)
+    calls.count--
+    done()
+  })
+
+  app.setErrorHandler((error, request, reply) => {
+    const answer = answerOf(error)
+    metrics.errors.inc({ code: answer.body.error.code })
+    if (answer.isOurs) {
+      logger.error(
+        { url: request.url, error: String(error), stack: (error as Error).stack },
+        'a call failed',
+      )
+    }
+    void reply.status(answer.status).send(answer.body)
+  })
+
+  app.setNotFoundHandler((request, reply) => {
+    const message = `there is no ${request.method} ${request.url.slice(0, 200)}; /openapi.json lists all calls`
+    void reply.status(404).send({ error: { code: 'INVALID_ARGUMENT', message, fields: {} } })
+  })
+}
