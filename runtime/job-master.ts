@@ -6,14 +6,13 @@ import {
   parseAttemptId,
   parseJobId,
   ShuffleError,
-  type Clock,
   type ErrorFields,
   type JobId,
   type Logger,
   type LostPartition,
-  type Random,
   type ShuffleDescriptor,
   type ShuffleMaster,
+  type World,
 } from '../client/index.ts'
 import type { JobPlan } from './job-plan.ts'
 import { attemptIdOf, fieldsOfAttempt, JobStage } from './job-stages.ts'
@@ -30,8 +29,7 @@ import type { StartTaskProcess, TaskProcess } from './task-process.ts'
 import type { JsonValue } from './task.ts'
 
 export interface JobMasterOptions {
-  readonly clock: Clock
-  readonly random: Random
+  readonly world: Pick<World, 'clock' | 'random'>
   readonly logger: Logger
   /** Started and closed by the caller; this job is registered and unregistered here. */
   readonly shuffleMaster: ShuffleMaster
@@ -103,8 +101,8 @@ export class JobMaster {
     this.#options = options
     this.#limits = { ...defaultLimits, ...options.limits }
     this.#plan = plan
-    this.jobId = parseJobId(`${plan.name}-${options.random.bytes(8).toString('hex')}`)
-    this.#startedMs = options.clock.nowMs()
+    this.jobId = parseJobId(`${plan.name}-${options.world.random.bytes(8).toString('hex')}`)
+    this.#startedMs = options.world.clock.nowMs()
     this.#tracker = new JobTracker(plan.stages.map((stage) => stage.taskCount))
     this.#stages = plan.stages.map((stage, index) => new JobStage(stage, index))
     this.#pool = this.#createPool()
@@ -151,7 +149,7 @@ export class JobMaster {
       of.reduce((sum, stage) => sum + stage.attempts, 0)
     return {
       jobId: this.jobId,
-      durationMs: this.#options.clock.nowMs() - this.#startedMs,
+      durationMs: this.#options.world.clock.nowMs() - this.#startedMs,
       stages,
       producerAttempts: attemptsOf(stages.slice(0, -1)),
       consumerAttempts: attemptsOf(stages.slice(1)),
@@ -162,7 +160,7 @@ export class JobMaster {
   #createPool(): TaskProcessPool {
     const options = this.#options
     return new TaskProcessPool({
-      clock: options.clock,
+      clock: options.world.clock,
       startTaskProcess: options.startTaskProcess,
       processCount: options.processCount,
       slotsPerProcess: options.slotsPerProcess,
@@ -350,7 +348,7 @@ export class JobMaster {
   #giveUpLater(attempt: AttemptRef): void {
     const { retryDelayMinMs, retryDelayMaxMs } = this.#limits
     const delay = Math.min(retryDelayMaxMs, retryDelayMinMs * 2 ** (attempt.attempt - 1))
-    this.#options.clock.setTimer(delay, () => {
+    this.#options.world.clock.setTimer(delay, () => {
       this.#tracker.giveUp(attempt)
       this.#schedule()
     })

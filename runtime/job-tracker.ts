@@ -2,7 +2,7 @@
 // runnable when all tasks of the stage before have finished and their partitions exist, and while
 // somebody still needs its own output.
 
-import { assert } from '../client/common/assert.ts'
+import { ok as assert } from 'node:assert/strict'
 
 export interface TaskRef {
   readonly stage: number

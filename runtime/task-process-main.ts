@@ -4,7 +4,7 @@
 import { readFileSync, rmSync } from 'node:fs'
 
 import {
-  realClock,
+  realWorld,
   ShuffleError,
   shuffleServiceFactory,
   type ShuffleEnvironment,
@@ -54,7 +54,7 @@ async function setUp(message: SetUpMessage): Promise<void> {
     throw new ShuffleError('INVALID_ARGUMENT', `${message.tasksModule} exports no tasks`)
   }
   host = new TaskHost({
-    clock: realClock,
+    clock: realWorld().clock,
     environment: createEnvironment(message),
     tasks: module.tasks,
     settings: message,

@@ -5,7 +5,7 @@
 
 import { open, type FileHandle } from 'node:fs/promises'
 
-import { ShuffleError } from '../../client/common/errors.ts'
+import { ShuffleError } from '../../client/index.ts'
 import type { FileRange } from './input-split.ts'
 
 export interface BlockReaderOptions {

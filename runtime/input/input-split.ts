@@ -1,7 +1,7 @@
 // How the input of a job is divided among its map tasks: by bytes, evenly, without looking inside.
 // Which lines or words a part owns follows from its bounds (see block-reader.ts).
 
-import { assert } from '../../client/common/assert.ts'
+import { ok as assert } from 'node:assert/strict'
 
 export interface InputFile {
   readonly path: string

@@ -3,7 +3,7 @@
 
 import { open, rename, rm, type FileHandle } from 'node:fs/promises'
 
-import { ShuffleError } from '../../client/common/errors.ts'
+import { ShuffleError } from '../../client/index.ts'
 
 export function partialPath(output: string): string {
   return `${output}.partial`
@@ -43,6 +43,11 @@ export class PartWriter {
 
   static async open(path: string, start: number): Promise<PartWriter> {
     return new PartWriter(await open(path, 'r+'), start)
+  }
+
+  /** Makes a file for one part, replacing what another attempt left. */
+  static async create(path: string): Promise<PartWriter> {
+    return new PartWriter(await open(path, 'w'), 0)
   }
 
   /** Where the next byte goes. */

@@ -1,7 +1,7 @@
 // Words and how often each was seen, in one piece of memory of fixed size: open addressing over a
 // byte arena. When it is full its owner takes everything out and goes on with an empty one.
 
-import { assert } from '../../client/common/assert.ts'
+import { ok as assert } from 'node:assert/strict'
 
 /** Memory of a word besides its bytes: two slots, its start, its end, its hash, its count. */
 const bytesPerWord = 28

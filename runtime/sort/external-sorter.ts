@@ -6,7 +6,7 @@
 //                                       ├─> (merge while there are too many) ─> merge ─> sink
 //   add, larger than the arena ──> run ─┘
 
-import { assert } from '../../client/common/assert.ts'
+import { ok as assert } from 'node:assert/strict'
 import { RecordArena } from './record-arena.ts'
 import { addCounts, countBytes } from './record-count.ts'
 import { compareBytes } from './record-order.ts'

@@ -6,7 +6,7 @@
 // Sorting is by four bytes of the keys at a time: a radix sort of (four bytes, index) pairs, then the
 // groups that tie by their next four bytes. Small groups are sorted by comparing whole keys.
 
-import { assert } from '../../client/common/assert.ts'
+import { ok as assert } from 'node:assert/strict'
 import { compareBytes, keyPrefix } from './record-order.ts'
 
 /** Memory of a record besides its bytes: its offset, and two (key, index) pairs while sorting. */

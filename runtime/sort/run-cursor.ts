@@ -1,7 +1,7 @@
 // One run being read: a window of it in memory, and the record at its head. A record longer than the
 // window has its beginning in memory; the rest is read when it is compared or copied.
 
-import { assert } from '../../client/common/assert.ts'
+import { ok as assert } from 'node:assert/strict'
 import { compareBytes, keyPrefix } from './record-order.ts'
 import { runHeaderBytes, type Run, type SpillFile } from './spill-file.ts'
 

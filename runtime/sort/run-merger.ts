@@ -1,7 +1,7 @@
 // Merges sorted runs into one order: a heap of cursors, the smallest head on top. Where records carry
 // counts, those with the same key become one.
 
-import { assert } from '../../client/common/assert.ts'
+import { ok as assert } from 'node:assert/strict'
 import { addCounts, countBytes } from './record-count.ts'
 import type { KeySink, RunCursor } from './run-cursor.ts'
 

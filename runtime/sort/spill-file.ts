@@ -6,8 +6,8 @@
 import { closeSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs'
 import path from 'node:path'
 
-import { assert } from '../../client/common/assert.ts'
-import { ShuffleError } from '../../client/common/errors.ts'
+import { ok as assert } from 'node:assert/strict'
+import { ShuffleError } from '../../client/index.ts'
 
 /** A sorted run: where it lies in the spill file. */
 export interface Run {
