@@ -60,6 +60,8 @@ export function partitionKeyText(key: PartitionKey): PartitionKeyText {
   return `${key.jobId} ${key.dataSetId} ${String(key.partitionIndex)} ${key.attemptId}` as PartitionKeyText
 }
 
+const partitionIndexMax = 2 ** 32 - 1
+
 /** The inverse of {@link partitionKeyText}; throws INVALID_ARGUMENT for any other text. */
 export function parsePartitionKeyText(text: string): PartitionKey {
   const [jobId, dataSetId, index, attemptId, more] = text.split(' ')
@@ -69,7 +71,8 @@ export function parsePartitionKeyText(text: string): PartitionKey {
     index === undefined ||
     attemptId === undefined ||
     more !== undefined ||
-    !/^\d{1,10}$/.test(index)
+    !/^\d{1,10}$/.test(index) ||
+    Number(index) > partitionIndexMax
   ) {
     throw new ShuffleError(
       'INVALID_ARGUMENT',

@@ -65,7 +65,7 @@ test('two keys have the same text only when they are equal', () => {
   )
 })
 
-test.each(['', 'a b 1', 'a b 1 c d', 'a b x c', 'a b -1 c', 'a b 1.5 c', 'a  1 c'])(
+test.each(['', 'a b 1', 'a b 1 c d', 'a b x c', 'a b -1 c', 'a b 1.5 c', 'a b 4294967296 c', 'a  1 c'])(
   '%j is not the text of a key',
   (text) => {
     expect(refusal(() => parsePartitionKeyText(text))).not.toBe('accepted')
