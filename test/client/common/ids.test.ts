@@ -65,12 +65,18 @@ test('two keys have the same text only when they are equal', () => {
   )
 })
 
-test.each(['', 'a b 1', 'a b 1 c d', 'a b x c', 'a b -1 c', 'a b 1.5 c', 'a b 4294967296 c', 'a  1 c'])(
-  '%j is not the text of a key',
-  (text) => {
-    expect(refusal(() => parsePartitionKeyText(text))).not.toBe('accepted')
-  },
-)
+test.each([
+  '',
+  'a b 1',
+  'a b 1 c d',
+  'a b x c',
+  'a b -1 c',
+  'a b 1.5 c',
+  'a b 4294967296 c',
+  'a  1 c',
+])('%j is not the text of a key', (text) => {
+  expect(refusal(() => parsePartitionKeyText(text))).not.toBe('accepted')
+})
 
 test('allocations compare by manager epoch, then job epoch, then sequence', () => {
   const of = (managerEpoch: number, jobEpoch: number, sequence: number) => ({
