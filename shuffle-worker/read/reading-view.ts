@@ -294,6 +294,8 @@ export class ReadingView implements SweepChannel {
     const part = this.#partOf(cursor)
     part.list.add(cursor)
     part.scheduler.add(part.list, cursor)
+    // A partition without regions has nothing to wait for.
+    this.settle(cursor)
     return part
   }
 

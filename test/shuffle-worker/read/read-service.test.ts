@@ -1,0 +1,357 @@
+// The read side as a whole over partitions in memory: order, credit, resume, errors, liveness.
+
+import { describe, expect, it } from 'vitest'
+import type { RegionContent } from './support/memory-partition.ts'
+import { bufferSizeBytes } from './support/memory-partition.ts'
+import { entryOf, ReadBench } from './support/read-bench.ts'
+
+function sorted(bench: ReadBench, subpartitions: number, sizes: () => number[]): RegionContent {
+  return {
+    kind: 'sorted',
+    runs: Array.from({ length: subpartitions }, () => sizes().map((size) => bench.payload(size))),
+  }
+}
+
+function payloadsOf(regions: readonly RegionContent[], first: number, last: number): Buffer[] {
+  const result: Uint8Array[] = []
+  for (const region of regions) {
+    if (region.kind === 'broadcast') {
+      for (let subpartition = first; subpartition <= last; subpartition++)
+        result.push(...region.run)
+    } else {
+      for (const run of region.runs.slice(first, last + 1)) result.push(...run)
+    }
+  }
+  return result.map((bytes) => Buffer.from(bytes))
+}
+
+/** Compares by one look at all bytes: element by element is slow for thousands of payloads. */
+function expectPayloads(received: readonly Buffer[], expected: readonly Buffer[]): void {
+  expect(received.map((bytes) => bytes.length)).toEqual(expected.map((bytes) => bytes.length))
+  expect(Buffer.concat(received).equals(Buffer.concat(expected))).toBe(true)
+}
+
+describe('read service', () => {
+  it('delivers a range region by region, each broadcast region once a subpartition', async () => {
+    const bench = new ReadBench()
+    const regions: RegionContent[] = [
+      sorted(bench, 4, () => [700, 0, 3000]),
+      { kind: 'broadcast', run: [bench.payload(100), bench.payload(2000)] },
+      sorted(bench, 4, () => [10]),
+    ]
+    bench.add(0, 4, regions)
+    const consumer = bench.open()
+    consumer.view?.addPartitions([entryOf(0, 0, [1, 2])])
+    consumer.view?.end(1)
+    await bench.clock.runUntil(() => consumer.finish !== undefined)
+    const received = consumer.partition(0)
+    expectPayloads(received.payloads, payloadsOf(regions, 1, 2))
+    expect(received.places).toEqual(['0/1', '0/2', '1/1', '1/2', '2/1', '2/2'])
+    expect(received.finish).toEqual({
+      entryCount: received.entryCount,
+      byteCount: received.byteCount,
+    })
+    expect(consumer.finish).toMatchObject({ partitionCount: 1, entryCount: received.entryCount })
+    await bench.clock.advance(1000)
+    bench.expectNothingHeld()
+  })
+
+  it('packs the small slices of many partitions into full bodies', async () => {
+    const bench = new ReadBench()
+    for (let index = 0; index < 200; index++) bench.add(index, 8, [sorted(bench, 8, () => [100])])
+    const consumer = bench.open()
+    consumer.view?.addPartitions(Array.from({ length: 200 }, (_, i) => entryOf(i, i, [3, 3])))
+    consumer.view?.end(200)
+    await bench.clock.runUntil(() => consumer.finish !== undefined)
+    expect(consumer.received.size).toBe(200)
+    const slices = 200 * (100 + 16 + 16)
+    expect(consumer.bodySizes.length).toBeLessThanOrEqual(Math.ceil(slices / bufferSizeBytes) + 3)
+  })
+
+  it('serves neighbouring slices of many channels with few reads', async () => {
+    const bench = new ReadBench()
+    bench.add(0, 64, [sorted(bench, 64, () => [500, 500])])
+    const consumers = Array.from({ length: 64 }, (_, subpartition) => {
+      const consumer = bench.open()
+      consumer.view?.addPartitions([entryOf(0, 0, [subpartition, subpartition])])
+      consumer.view?.end(1)
+      return consumer
+    })
+    await bench.clock.runUntil(() => consumers.every((consumer) => consumer.finish !== undefined))
+    expect(bench.disk.reads.length).toBeLessThan(8)
+  })
+
+  it('answers an empty range and an empty partition with PartitionFinish and no data', async () => {
+    const bench = new ReadBench()
+    bench.add(0, 2, [{ kind: 'sorted', runs: [[], [bench.payload(10)]] }])
+    bench.add(1, 2, [])
+    const consumer = bench.open()
+    consumer.view?.addPartitions([entryOf(0, 0, [0, 0]), entryOf(1, 1, [0, 1])])
+    consumer.view?.end(2)
+    await bench.clock.runUntil(() => consumer.finish !== undefined)
+    expect(consumer.bodySizes).toEqual([])
+    expect(consumer.partition(0).finish).toEqual({ entryCount: 0, byteCount: 0 })
+    expect(consumer.partition(1).finish).toEqual({ entryCount: 0, byteCount: 0 })
+    await bench.clock.advance(1000)
+    bench.expectNothingHeld()
+  })
+
+  it('tells not ready, never written, released and lost apart, and goes on with the others', async () => {
+    const bench = new ReadBench()
+    bench.add(0, 1, [sorted(bench, 1, () => [10])])
+    bench.partitions.set('1', { state: 'writing' })
+    bench.partitions.set('2', { state: 'released' })
+    bench.partitions.set('3', { state: 'lost', code: 'DISK_FAILED' })
+    const consumer = bench.open()
+    consumer.view?.addPartitions([
+      entryOf(0, 0, [0, 0]),
+      entryOf(1, 1, [0, 0], { isPending: true }),
+      entryOf(2, 2, [0, 0]),
+      entryOf(3, 3, [0, 0]),
+      entryOf(4, 4, [0, 0]),
+      entryOf(5, 5, [0, 0], { isPending: true }),
+      entryOf(6, 0, [0, 1]),
+    ])
+    consumer.view?.end(7)
+    await bench.clock.runUntil(() => consumer.finish !== undefined)
+    const codes = [1, 2, 3, 4, 5, 6].map((index) => consumer.partition(index).error?.code)
+    expect(codes).toEqual([
+      'PARTITION_NOT_READY',
+      'PARTITION_RELEASED',
+      'DISK_FAILED',
+      'PARTITION_NOT_FOUND',
+      'PARTITION_NOT_READY',
+      'PROTOCOL',
+    ])
+    expect(consumer.partition(0).entryCount).toBe(1)
+  })
+
+  it('fails a partition whose read fails, or that was released before its turn, and no other', async () => {
+    const bench = new ReadBench()
+    for (let index = 0; index < 3; index++) bench.add(index, 1, [sorted(bench, 1, () => [10])])
+    bench.disk.failing.add(1)
+    bench.disk.released.add(2)
+    const consumer = bench.open()
+    consumer.view?.addPartitions([0, 1, 2].map((index) => entryOf(index, index, [0, 0])))
+    consumer.view?.end(3)
+    await bench.clock.runUntil(() => consumer.finish !== undefined)
+    expect(consumer.partition(0).finish?.entryCount).toBe(1)
+    expect(consumer.partition(1).error?.code).toBe('DISK_FAILED')
+    expect(consumer.partition(2).error?.code).toBe('PARTITION_RELEASED')
+    await bench.clock.advance(1000)
+    bench.expectNothingHeld()
+  })
+
+  it.each([1, 2, 3, 4, 5, 6, 7, 8])(
+    'resumes after any entry with the same bytes (%i)',
+    async (seed) => {
+      const bench = new ReadBench({ seed })
+      const regions: RegionContent[] = [
+        sorted(bench, 3, () => [1500, 1500, 20]),
+        { kind: 'broadcast', run: [bench.payload(900), bench.payload(30)] },
+        { kind: 'sorted', runs: [[], [bench.payload(5)], [bench.payload(3900)]] },
+      ]
+      bench.add(0, 3, regions)
+      const all = payloadsOf(regions, 0, 2)
+      // Every place after an entry, as a consumer would name it.
+      let regionIndex = 0
+      let delivered = 0
+      for (const region of regions) {
+        for (let subpartition = 0; subpartition < 3; subpartition++) {
+          const run = region.kind === 'broadcast' ? region.run : (region.runs[subpartition] ?? [])
+          let byteOffset = 0
+          for (const payload of run) {
+            byteOffset += 16 + payload.length
+            delivered += 1
+            const consumer = bench.open()
+            const start = { regionIndex, subpartition, byteOffset }
+            consumer.view?.addPartitions([entryOf(0, 0, [0, 2], { start })])
+            consumer.view?.end(1)
+            await bench.clock.runUntil(() => consumer.finish !== undefined)
+            expect(consumer.partition(0).error).toBeUndefined()
+            expectPayloads(consumer.partition(0).payloads, all.slice(delivered))
+            expect(consumer.partition(0).finish?.entryCount).toBe(all.length)
+          }
+        }
+        regionIndex += 1
+      }
+      await bench.clock.advance(1000)
+      bench.expectNothingHeld()
+    },
+  )
+
+  it('fails a start that lies behind its run', async () => {
+    const bench = new ReadBench()
+    bench.add(0, 1, [sorted(bench, 1, () => [10])])
+    const consumer = bench.open()
+    const start = { regionIndex: 0, subpartition: 0, byteOffset: 27 }
+    consumer.view?.addPartitions([entryOf(0, 0, [0, 0], { start })])
+    consumer.view?.end(1)
+    await bench.clock.runUntil(() => consumer.finish !== undefined)
+    expect(consumer.partition(0).error?.code).toBe('PROTOCOL')
+  })
+
+  it('finishes many channels of tiny credit over many files, in little memory', async () => {
+    const bench = new ReadBench({ memoryBytes: 1024 * 1024, seed: 7 })
+    const subpartitions = 20
+    const files = 60
+    const contents = Array.from({ length: files }, (_, index) => {
+      const regions = Array.from({ length: 3 }, (_unused, region): RegionContent => {
+        if (region === 1 && index % 5 === 0) {
+          return { kind: 'broadcast', run: [bench.payload(50), bench.payload(2500)] }
+        }
+        return sorted(bench, subpartitions, () =>
+          Array.from({ length: bench.random.integer(5) }, () => bench.random.integer(4000)),
+        )
+      })
+      bench.add(index, subpartitions, regions)
+      return regions
+    })
+    const consumers = Array.from({ length: subpartitions }, (_, subpartition) => {
+      const consumer = bench.open()
+      consumer.grantDelayMs = bench.random.integer(200)
+      consumer.creditWindow = 1 + bench.random.integer(4)
+      const range: [number, number] =
+        subpartition % 4 === 0 ? [subpartition, subpartition + 3] : [subpartition, subpartition]
+      consumer.view?.addPartitions(Array.from({ length: files }, (_f, i) => entryOf(i, i, range)))
+      consumer.view?.end(files)
+      return { consumer, range }
+    })
+    await bench.clock.runUntil(() =>
+      consumers.every(({ consumer }) => consumer.finish !== undefined),
+    )
+    for (const { consumer, range } of consumers) {
+      expect(consumer.unfinishedRunsMost).toBeLessThanOrEqual(16)
+      contents.forEach((regions, index) => {
+        expectPayloads(consumer.partition(index).payloads, payloadsOf(regions, ...range))
+        expect(consumer.partition(index).finish).toEqual({
+          entryCount: consumer.partition(index).entryCount,
+          byteCount: consumer.partition(index).byteCount,
+        })
+      })
+    }
+    await bench.clock.advance(1000)
+    bench.expectNothingHeld()
+  })
+
+  it('serves the others at full speed while a consumer grants nothing', async () => {
+    const bench = new ReadBench({ memoryBytes: 2 * 1024 * 1024 })
+    const files = 40
+    for (let index = 0; index < files; index++) {
+      bench.add(index, 2, [sorted(bench, 2, () => Array.from({ length: 10 }, () => 4000))])
+    }
+    const stuck = bench.open()
+    stuck.isGranting = false
+    const quick = bench.open()
+    for (const [consumer, subpartition] of [
+      [stuck, 0],
+      [quick, 1],
+    ] as const) {
+      consumer.view?.addPartitions(
+        Array.from({ length: files }, (_, i) => entryOf(i, i, [subpartition, subpartition])),
+      )
+      consumer.view?.end(files)
+    }
+    await bench.clock.runUntil(() => quick.finish !== undefined)
+    expect(stuck.bodySizes.length).toBe(2)
+    // Its ahead of credit is bounded, whatever its list holds.
+    expect(stuck.view?.heldBuffers).toBeLessThanOrEqual((64 * 1024) / bufferSizeBytes)
+    stuck.view?.close()
+    await bench.clock.advance(1000)
+    bench.expectNothingHeld()
+  })
+
+  it('gives everything back when a channel is closed midway, and ignores late credit', async () => {
+    const bench = new ReadBench()
+    for (let index = 0; index < 10; index++) {
+      bench.add(index, 1, [sorted(bench, 1, () => Array.from({ length: 20 }, () => 3000))])
+    }
+    const consumer = bench.open()
+    consumer.view?.addPartitions(Array.from({ length: 10 }, (_, i) => entryOf(i, i, [0, 0])))
+    await bench.clock.runUntil(() => consumer.bodySizes.length > 3)
+    consumer.view?.close()
+    consumer.view?.addCredit(100)
+    const frames = consumer.bodySizes.length
+    await bench.clock.advance(1000)
+    expect(consumer.bodySizes.length).toBe(frames)
+    bench.expectNothingHeld()
+  })
+
+  it('forgets a dropped partition and finishes the rest', async () => {
+    const bench = new ReadBench()
+    for (let index = 0; index < 3; index++) {
+      bench.add(index, 1, [sorted(bench, 1, () => Array.from({ length: 20 }, () => 3000))])
+    }
+    const consumer = bench.open()
+    consumer.view?.addPartitions([0, 1, 2].map((index) => entryOf(index, index, [0, 0])))
+    await bench.clock.runUntil(() => consumer.bodySizes.length > 2)
+    consumer.view?.drop(1)
+    consumer.view?.drop(1)
+    consumer.view?.end(3)
+    await bench.clock.runUntil(() => consumer.finish !== undefined)
+    expect(consumer.partition(0).finish?.entryCount).toBe(20)
+    expect(consumer.partition(1).finish).toBeUndefined()
+    expect(consumer.partition(2).finish?.entryCount).toBe(20)
+    await bench.clock.advance(1000)
+    bench.expectNothingHeld()
+  })
+
+  it('sends nothing while the connection takes nothing, and goes on when it does', async () => {
+    const bench = new ReadBench()
+    bench.add(0, 1, [sorted(bench, 1, () => Array.from({ length: 20 }, () => 3000))])
+    const consumer = bench.open()
+    consumer.isWritable = false
+    consumer.view?.addPartitions([entryOf(0, 0, [0, 0])])
+    consumer.view?.end(1)
+    await bench.clock.advance(1000)
+    expect(consumer.bodySizes).toEqual([])
+    consumer.isWritable = true
+    consumer.view?.onWritable()
+    await bench.clock.runUntil(() => consumer.finish !== undefined)
+    expect(consumer.partition(0).entryCount).toBe(20)
+  })
+
+  it('announces at least one buffer while anything is unsent, and enough to finish', async () => {
+    const bench = new ReadBench()
+    bench.add(0, 1, [sorted(bench, 1, () => [1])])
+    bench.add(1, 1, [sorted(bench, 1, () => Array.from({ length: 50 }, () => 2100))])
+    const consumer = bench.open()
+    consumer.view?.addPartitions([entryOf(0, 0, [0, 0])])
+    expect(consumer.backlogs.at(-1)).toBe(1)
+    consumer.view?.addPartitions([entryOf(1, 1, [0, 0])])
+    expect(consumer.backlogs.at(-1)).toBeGreaterThan(20)
+    consumer.view?.end(2)
+    await bench.clock.runUntil(() => consumer.finish !== undefined)
+    expect(consumer.finish?.frameCount).toBe(consumer.bodySizes.length)
+  })
+
+  it('refuses more entries than a channel may list, by the name of the option', () => {
+    const bench = new ReadBench({ entriesPerChannelMax: 1 })
+    const consumer = bench.open()
+    expect(() =>
+      consumer.view?.addPartitions([entryOf(0, 0, [0, 0]), entryOf(1, 1, [0, 0])]),
+    ).toThrow(/entries-per-channel-max/)
+  })
+
+  it('refuses entries out of number, and an end that does not fit the list', () => {
+    const bench = new ReadBench()
+    const consumer = bench.open()
+    expect(() => consumer.view?.addPartitions([entryOf(1, 0, [0, 0])])).toThrow(/numbered/)
+    const other = bench.open()
+    expect(() => other.view?.end(3)).toThrow(/ReadEnd/)
+    other.view?.end(0)
+    expect(other.finish?.partitionCount).toBe(0)
+  })
+
+  it('refuses a buffer size that the worker does not have', () => {
+    const bench = new ReadBench()
+    const consumer = bench.open()
+    expect(() =>
+      bench.service.open(
+        { bufferSizeBytes: bufferSizeBytes * 2, initialCredit: 2 },
+        consumer,
+        () => undefined,
+      ),
+    ).toThrow(/buffer-size/)
+  })
+})
