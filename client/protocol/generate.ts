@@ -1,10 +1,11 @@
 // `npm run generate`: makes WIRE.md and wire.json from the declarations. Both are committed; a test
-// compares them with what this makes. A build tool, no part of the client: constants for other
-// languages will be made here too.
+// compares them with what this makes. A build tool, no part of the client: constants of the
+// Java client are made here too.
 
 // eslint-disable-next-line @typescript-eslint/no-restricted-imports -- a build tool reads and writes files
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { javaFiles } from '../flink/generate-java.ts'
 import { wireDocument } from './generator/document.ts'
 import { wireJson } from './generator/wire-json.ts'
 
@@ -25,6 +26,7 @@ export function generatedFiles(): readonly GeneratedFile[] {
   return [
     { path: pathOf('../../WIRE.md'), text: `<!-- ${notice} -->\n\n${wireDocument(template)}` },
     { path: pathOf('wire.json'), text: wireJson(notice) },
+    ...javaFiles(notice).map(({ path, text }) => ({ path: pathOf(`../flink/${path}`), text })),
   ]
 }
 
