@@ -15,7 +15,7 @@ import { QueuedDisk } from './queued-disk.ts'
 import { ReadingFiles } from './reading-files.ts'
 import type { SharedLog } from './shared-log.ts'
 import { SpaceAccount } from './space-account.ts'
-import type { DirectoryMetrics } from './storage-metrics.ts'
+import type { DirectoryMetrics, StorageFigures } from './storage-metrics.ts'
 import type {
   DirectoryStatus,
   DiskHealth,
@@ -207,6 +207,17 @@ export class StorageDirectory implements StorageDirectoryView {
       availableBytes: this.space.availableBytes,
       partitionCount: this.#partitionCount,
       partitionBytes: this.#partitionBytes,
+    }
+  }
+
+  figures(): StorageFigures['directories'][number] {
+    return {
+      status: this.status(),
+      inFlight: this.queue.inFlightCount,
+      waiting: this.queue.waitingCount,
+      openFiles: this.files.count,
+      reservedBytes: this.space.reservedBytes,
+      driftBytes: this.space.driftBytes,
     }
   }
 
