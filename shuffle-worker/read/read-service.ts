@@ -21,7 +21,9 @@ export interface ReadServiceOptions {
 export interface ReadServiceSettings {
   readonly clock: Clock
   readonly logger: Logger
-  readonly store: Pick<DataStore, 'lookup' | 'directories'>
+  readonly store: Pick<DataStore, 'lookup'> & {
+    readonly directories: readonly StorageDirectoryView[]
+  }
   readonly ledger: Pick<
     MemoryLedger,
     'tryAcquire' | 'tryAcquireBlock' | 'partBytes' | 'freeCount' | 'onFree' | 'bufferSizeBytes'

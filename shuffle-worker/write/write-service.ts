@@ -25,7 +25,9 @@ export interface WriteServiceSettings {
   readonly clock: Clock
   readonly waiters: WaiterRegister
   readonly logger: Logger
-  readonly store: Pick<DataStore, 'openWrite' | 'directories'>
+  readonly store: Pick<DataStore, 'openWrite'> & {
+    readonly directories: readonly StorageDirectoryView[]
+  }
   readonly ledger: Pick<MemoryLedger, 'tryAcquire' | 'partBytes' | 'onFree' | 'bufferSizeBytes'>
   readonly options: WriteServiceOptions
 }

@@ -1,0 +1,196 @@
+// The worker's HTTP port, for probes, metrics and people: Fastify behind the Network seam, the
+// libraries' own time-outs off. No payload and no command ever comes this way. Owned by the worker.
+//
+//   Network.listenStreams ─▶ http.Server (parses) ─▶ access ─▶ route
+
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { createServer, type Server } from 'node:http'
+import type { Duplex } from 'node:stream'
+import fastify, { type FastifyInstance, type FastifyReply } from 'fastify'
+import type { Registry } from 'prom-client'
+import { errorTable, isShuffleError, ShuffleError } from '../../client/common/errors.ts'
+import type { Logger } from '../../client/common/log.ts'
+import type { Address, Listener, Network } from '../../client/common/network.ts'
+import type { WaiterDescription } from '../../client/common/waiters.ts'
+import type { DirectoryStatus, PartitionReport } from '../storage/storage-types.ts'
+
+export interface WorkerStatus {
+  readonly workerId: string
+  readonly workerEpoch: number
+  readonly clusterId: string
+  readonly dataPort: number
+  readonly state: 'ready' | 'draining'
+  readonly directories: readonly DirectoryStatus[]
+  readonly memoryUsedBytes: Readonly<Record<string, number>>
+  readonly connections: number
+  readonly channels: { readonly write: number; readonly read: number }
+}
+
+export interface HttpServerParts {
+  readonly registry: Registry
+  readonly logger: Logger
+  /** Undefined: the pages are open. */
+  readonly token: string | undefined
+  readonly metricsNeedToken: boolean
+  /** Why the worker is not ready for new work; undefined when it is. */
+  readonly notReady: () => string | undefined
+  readonly status: () => WorkerStatus
+  readonly waiters: () => readonly WaiterDescription[]
+  readonly partitions: () => readonly PartitionReport[]
+}
+
+/** Partitions in one answer; the next page begins at `next`. */
+const pageSize = 1000
+
+export class HttpServer {
+  readonly #app: FastifyInstance
+  readonly #listener: Listener
+  readonly #streams: Set<Duplex>
+
+  private constructor(fields: {
+    readonly app: FastifyInstance
+    readonly listener: Listener
+    readonly streams: Set<Duplex>
+  }) {
+    this.#app = fields.app
+    this.#listener = fields.listener
+    this.#streams = fields.streams
+  }
+
+  /** Rejects with the system's error when the port can't be had. */
+  static async listen(
+    parts: HttpServerParts,
+    where: { readonly network: Network; readonly address: Address },
+  ): Promise<HttpServer> {
+    let server: Server | undefined
+    const app = await createApp(parts, (made) => (server = made))
+    const streams = new Set<Duplex>()
+    const listener = await where.network.listenStreams(where.address, (stream) => {
+      streams.add(stream)
+      stream.once('close', () => streams.delete(stream))
+      stream.on('error', (error) => {
+        parts.logger.debug({ reason: error.message }, 'an HTTP connection ended with an error')
+      })
+      server?.emit('connection', stream)
+    })
+    return new HttpServer({ app, listener, streams })
+  }
+
+  get port(): number {
+    return this.#listener.address.port
+  }
+
+  /** Cuts what is open: whoever asks here asks again. */
+  async close(): Promise<void> {
+    const closed = this.#listener.close()
+    for (const stream of this.#streams) stream.destroy()
+    await closed
+    await this.#app.close()
+  }
+}
+
+/** The routes, without a port: tests call `inject` on it. */
+export async function createApp(
+  parts: HttpServerParts,
+  onServer: (server: Server) => void = () => undefined,
+): Promise<FastifyInstance> {
+  const app = fastify({
+    bodyLimit: 1024,
+    pluginTimeout: 0,
+    serverFactory: (handler) => {
+      const server = createServer(
+        {
+          keepAliveTimeout: 0,
+          requestTimeout: 0,
+          headersTimeout: 0,
+          connectionsCheckingInterval: 0,
+        },
+        handler,
+      )
+      server.timeout = 0
+      onServer(server)
+      return server
+    },
+  })
+  app.setErrorHandler((error, _request, reply) => answerError(error, reply))
+  app.setNotFoundHandler((_request, reply) => {
+    reply.code(404)
+    return { error: { code: 'INVALID_ARGUMENT', message: 'there is no such page' } }
+  })
+  addProbes(app, parts)
+  addMetrics(app, parts)
+  addPages(app, parts)
+  await app.ready()
+  return app
+}
+
+function addProbes(app: FastifyInstance, parts: HttpServerParts): void {
+  app.get('/healthz', () => ({ status: 'alive' }))
+  app.get('/readyz', (_request, reply) => {
+    const reason = parts.notReady()
+    if (reason !== undefined) reply.code(503)
+    return reason === undefined ? { status: 'ready' } : { status: 'not ready', reason }
+  })
+}
+
+function addMetrics(app: FastifyInstance, parts: HttpServerParts): void {
+  const checkToken = tokenCheck(parts.metricsNeedToken ? parts.token : undefined)
+  app.get('/metrics', async (request, reply) => {
+    checkToken(request.headers.authorization)
+    reply.type(parts.registry.contentType)
+    return await parts.registry.metrics()
+  })
+}
+
+function addPages(app: FastifyInstance, parts: HttpServerParts): void {
+  const checkToken = tokenCheck(parts.token)
+  app.get('/v1/status', (request) => {
+    checkToken(request.headers.authorization)
+    return parts.status()
+  })
+  app.get('/v1/waiters', (request) => {
+    checkToken(request.headers.authorization)
+    return { waiters: parts.waiters() }
+  })
+  app.get('/v1/partitions', (request) => {
+    checkToken(request.headers.authorization)
+    const from = startOf((request.query as { readonly from?: unknown }).from)
+    const all = parts.partitions()
+    const next = from + pageSize
+    return { partitions: all.slice(from, next), ...(next < all.length ? { next } : {}) }
+  })
+}
+
+function startOf(text: unknown): number {
+  if (text === undefined) return 0
+  if (typeof text === 'string' && /^\d{1,9}$/.test(text)) return Number(text)
+  throw new ShuffleError('INVALID_ARGUMENT', 'from must be a whole number from 0 on')
+}
+
+/** Compares digests, so that neither content nor length of the token shows in the time it takes. */
+function tokenCheck(token: string | undefined): (authorization: string | undefined) => void {
+  if (token === undefined) return () => undefined
+  const expected = digest(`Bearer ${token}`)
+  return (authorization) => {
+    if (authorization !== undefined && timingSafeEqual(digest(authorization), expected)) return
+    throw new ShuffleError(
+      'UNAUTHENTICATED',
+      'this page asks for the token of the cluster: Authorization: Bearer <token>',
+    )
+  }
+}
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest()
+}
+
+function answerError(error: unknown, reply: FastifyReply): unknown {
+  if (isShuffleError(error)) {
+    reply.code(errorTable[error.code].httpStatus)
+    return { error: { code: error.code, message: error.message, fields: error.fields } }
+  }
+  const status = (error as { readonly statusCode?: number }).statusCode ?? 500
+  reply.code(status)
+  const message = error instanceof Error ? error.message : 'unexpected error'
+  return { error: { code: status < 500 ? 'INVALID_ARGUMENT' : 'PROTOCOL', message } }
+}

@@ -1,0 +1,242 @@
+// Metrics of the worker's services; those of its disks are in storage/storage-metrics.ts. Counters
+// are counted as things happen, gauges are asked at each scrape. Labels are closed sets.
+
+import { Counter, Gauge, type Registry } from 'prom-client'
+import { errorTable, type ShuffleError } from '../client/common/errors.ts'
+import { memoryPurposes, type MemoryPurpose } from './memory/memory-floors.ts'
+
+/** What is asked at each scrape. */
+export interface WorkerFigures {
+  readonly memoryBytes: Readonly<Record<MemoryPurpose, number>>
+  readonly memoryWaiters: Readonly<Record<MemoryPurpose, number>>
+  readonly connections: number
+  readonly queuedBytes: number
+  readonly channels: { readonly write: number; readonly read: number }
+  readonly creditOutstanding: { readonly write: number; readonly read: number }
+  readonly heldBuffers: { readonly write: number; readonly read: number }
+  readonly aheadBuffers: number
+  readonly waitingRegions: number
+  readonly listedPartitions: number
+  readonly waiters: number
+  readonly eventLoopLagMs: number
+  readonly isDraining: boolean
+  readonly writeStateMs: Readonly<Record<string, number>>
+  readonly readStateMs: Readonly<Record<string, number>>
+}
+
+type Values = Readonly<Record<string, number>>
+
+export class WorkerMetrics {
+  readonly registry: Registry
+  readonly #bytes: Counter<'direction'>
+  readonly #frames: Counter<'direction'>
+  readonly #errors: Counter<'code'>
+  readonly #diskReadBytes: Counter
+
+  constructor(registry: Registry) {
+    this.registry = registry
+    const registers = [registry]
+    this.#bytes = new Counter({
+      name: 'sluice_worker_data_bytes_total',
+      help: 'Bytes of data frames, in: written by producers; out: read by consumers.',
+      labelNames: ['direction'] as const,
+      registers,
+    })
+    this.#frames = new Counter({
+      name: 'sluice_worker_data_frames_total',
+      help: 'Data frames, in: WriteData; out: ReadData.',
+      labelNames: ['direction'] as const,
+      registers,
+    })
+    this.#errors = new Counter({
+      name: 'sluice_worker_errors_total',
+      help: 'Errors that peers were told of or that ended their connections, by code.',
+      labelNames: ['code'] as const,
+      registers,
+    })
+    this.#diskReadBytes = new Counter({
+      name: 'sluice_worker_sweep_read_bytes_total',
+      help: 'Bytes that sweeps read from the disks, gaps between slices included.',
+      registers,
+    })
+    for (const code of Object.keys(errorTable)) this.#errors.inc({ code }, 0)
+    for (const direction of ['in', 'out']) {
+      this.#bytes.inc({ direction }, 0)
+      this.#frames.inc({ direction }, 0)
+    }
+  }
+
+  received(frame: { readonly bytes: number }): void {
+    this.#bytes.inc({ direction: 'in' }, frame.bytes)
+    this.#frames.inc({ direction: 'in' })
+  }
+
+  sent(frame: { readonly bytes: number }): void {
+    this.#bytes.inc({ direction: 'out' }, frame.bytes)
+    this.#frames.inc({ direction: 'out' })
+  }
+
+  failed(error: ShuffleError): void {
+    this.#errors.inc({ code: error.code })
+  }
+
+  diskRead(bytes: number): void {
+    this.#diskReadBytes.inc(bytes)
+  }
+
+  /** The gauges, from `figures` at each scrape. Once. */
+  observe(figures: () => WorkerFigures): void {
+    const gauge = (name: string, help: string, value: (figures: WorkerFigures) => number) => {
+      declareGauge(this.registry, { name, help }, () => value(figures()))
+    }
+    const labelled = (
+      facts: { readonly name: string; readonly help: string; readonly label: string },
+      values: (figures: WorkerFigures) => Values,
+    ) => {
+      declareLabelledGauge(this.registry, facts, () => values(figures()))
+    }
+    declareMemoryGauges(labelled)
+    declareChannelGauges(gauge, labelled)
+    declareStateGauges(labelled)
+    gauge(
+      'sluice_worker_event_loop_lag_seconds',
+      'How late the latest of regular timers was, at most, since the last scrape.',
+      (now) => now.eventLoopLagMs / 1000,
+    )
+    gauge('sluice_worker_waiters', 'Waits in the register of waiters.', (now) => now.waiters)
+    gauge('sluice_worker_draining', '1 while the worker is stopping.', (now) =>
+      now.isDraining ? 1 : 0,
+    )
+  }
+}
+
+type DeclareGauge = (name: string, help: string, value: (figures: WorkerFigures) => number) => void
+type DeclareLabelled = (
+  facts: { readonly name: string; readonly help: string; readonly label: string },
+  values: (figures: WorkerFigures) => Values,
+) => void
+
+function declareMemoryGauges(labelled: DeclareLabelled): void {
+  labelled(
+    {
+      name: 'sluice_worker_memory_used_bytes',
+      help: 'Memory of the ledger in use, by purpose.',
+      label: 'purpose',
+    },
+    (now) => now.memoryBytes,
+  )
+  labelled(
+    {
+      name: 'sluice_worker_memory_waiters',
+      help: 'Requests that wait for memory, by purpose.',
+      label: 'purpose',
+    },
+    (now) => now.memoryWaiters,
+  )
+}
+
+function declareChannelGauges(gauge: DeclareGauge, labelled: DeclareLabelled): void {
+  gauge('sluice_worker_connections', 'Open connections of the data port.', (now) => now.connections)
+  gauge(
+    'sluice_worker_connection_queued_bytes',
+    'Bytes sent and not yet taken by the system, over all connections.',
+    (now) => now.queuedBytes,
+  )
+  labelled(
+    { name: 'sluice_worker_channels', help: 'Open channels, by kind.', label: 'kind' },
+    (now) => now.channels,
+  )
+  labelled(
+    {
+      name: 'sluice_worker_credit_outstanding',
+      help: 'Credits granted and not yet used, by kind: to producers, or by consumers.',
+      label: 'kind',
+    },
+    (now) => now.creditOutstanding,
+  )
+  labelled(
+    {
+      name: 'sluice_worker_buffers_held',
+      help: 'Buffers in the hands of channels, by kind.',
+      label: 'kind',
+    },
+    (now) => now.heldBuffers,
+  )
+  gauge(
+    'sluice_worker_buffers_ahead_of_credit',
+    'Buffers filled for consumers beyond the credit they have granted.',
+    (now) => now.aheadBuffers,
+  )
+  gauge(
+    'sluice_worker_regions_waiting',
+    'Open regions that wait for their first credit.',
+    (now) => now.waitingRegions,
+  )
+  gauge(
+    'sluice_worker_partitions_listed',
+    'Partitions in the lists of read channels, neither finished nor failed.',
+    (now) => now.listedPartitions,
+  )
+}
+
+function declareStateGauges(labelled: DeclareLabelled): void {
+  labelled(
+    {
+      name: 'sluice_worker_write_state_seconds',
+      help: 'Time of all write channels so far, by what they were waiting for.',
+      label: 'state',
+    },
+    (now) => inSeconds(now.writeStateMs),
+  )
+  labelled(
+    {
+      name: 'sluice_worker_read_state_seconds',
+      help: 'Time of all read channels so far, by what they were waiting for.',
+      label: 'state',
+    },
+    (now) => inSeconds(now.readStateMs),
+  )
+}
+
+function inSeconds(sums: Values): Values {
+  return Object.fromEntries(Object.entries(sums).map(([state, ms]) => [state, ms / 1000]))
+}
+
+function declareGauge(
+  registry: Registry,
+  facts: { readonly name: string; readonly help: string },
+  value: () => number,
+): void {
+  const made: Gauge = new Gauge({
+    ...facts,
+    registers: [registry],
+    collect: () => {
+      made.set(value())
+    },
+  })
+}
+
+function declareLabelledGauge(
+  registry: Registry,
+  facts: { readonly name: string; readonly help: string; readonly label: string },
+  values: () => Values,
+): void {
+  const { name, help, label } = facts
+  const made: Gauge = new Gauge({
+    name,
+    help,
+    labelNames: [label],
+    registers: [registry],
+    collect: () => {
+      for (const [key, value] of Object.entries(values())) made.set({ [label]: key }, value)
+    },
+  })
+}
+
+/** `of` for each purpose. */
+export function byPurpose(of: (purpose: MemoryPurpose) => number): Record<MemoryPurpose, number> {
+  return Object.fromEntries(memoryPurposes.map((purpose) => [purpose, of(purpose)])) as Record<
+    MemoryPurpose,
+    number
+  >
+}
