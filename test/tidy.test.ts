@@ -30,6 +30,9 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   'client/common': [],
   'client/protocol': ['client/common'],
   'client/manager': ['client/common'],
+  // Constants for the Java plugin, made from the contracts by one tool.
+  'client/flink': contracts,
+  'client/protocol/generate.ts': [...contracts, 'client/flink'],
   'client/transport': contracts,
   // What a descriptor says is for all three of its neighbours.
   'client/master/shuffle-descriptor.ts': contracts,
@@ -96,9 +99,15 @@ const httpPackages = ['fastify', '@fastify/swagger', 'undici', 'node:http', 'nod
 /** Single edges against the table, `from -> to`, each with its reason. */
 const edgesAllowed: Readonly<Record<string, string>> = {}
 
+const processEntry = 'the entry of a process: the end-to-end suite starts it'
+
 /** Source files with logic and without a test at the mirrored path, each with its reason. */
 const filesWithoutTest: Readonly<Record<string, string>> = {
   'client/common/real-world.ts': 'puts five objects into one; the end-to-end suite runs on it',
+  'cli/main.ts': processEntry,
+  'shuffle-manager/main.ts': processEntry,
+  'shuffle-worker/main.ts': processEntry,
+  'runtime/task-process-main.ts': processEntry,
 }
 
 /** Packages of `dependencies` that no source imports, each with its reason. */
