@@ -41,7 +41,7 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   'client/master': [...contracts, 'client/transport', 'client/master/shuffle-descriptor.ts'],
   client: clientParts,
   'shuffle-worker/options.ts': contracts,
-  'shuffle-worker/metrics.ts': contracts,
+  'shuffle-worker/metrics.ts': [...contracts, 'shuffle-worker/memory'],
   'shuffle-worker/memory': contracts,
   'shuffle-worker/storage': [...contracts, 'shuffle-worker/memory'],
   'shuffle-worker/write': [...contracts, 'shuffle-worker/memory', 'shuffle-worker/storage'],
@@ -55,7 +55,7 @@ const layers: Readonly<Record<string, readonly string[]>> = {
     'shuffle-worker/read',
   ],
   'shuffle-worker/control': [...contracts, 'shuffle-worker/storage'],
-  'shuffle-worker/http': [...contracts, ...workerFacts],
+  'shuffle-worker/http': [...contracts, ...workerFacts, 'shuffle-worker/storage'],
   'shuffle-worker': [
     ...contracts,
     ...workerFacts,
