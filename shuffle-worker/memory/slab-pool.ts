@@ -63,10 +63,11 @@ export class SlabPool {
     let best: { slab: Slab; first: number; count: number } | undefined
     for (let index = this.#slabs.length - 1; index >= 0; index -= 1) {
       const slab = this.#slabs[index]
-      if (slab === undefined || slab.freeCount <= (best?.count ?? 0)) continue
+      const bestCount = best?.count ?? 0
+      if (slab === undefined || slab.freeCount <= bestCount) continue
       const run = longestFreeRun(slab.taken, countMax)
-      if (run.count > (best?.count ?? 0)) best = { slab, ...run }
-      if (best?.count === countMax) return this.#take(best.slab, best.first, countMax)
+      if (run.count === countMax) return this.#take(slab, run.first, countMax)
+      if (run.count > bestCount) best = { slab, ...run }
     }
     const fresh = this.#slabs.lastIndexOf(undefined)
     if (fresh >= 0) return this.#take(this.#allocate(fresh), 0, countMax)

@@ -24,7 +24,6 @@ import { openDirectories, type OpenedDirectories } from './directory-opener.ts'
 import { HeldPartitions } from './held-partitions.ts'
 import type { PartitionPlace } from './journal-records.ts'
 import { KeyMemory } from './key-memory.ts'
-import { makeDurable } from './make-durable.ts'
 import { OpenWrite } from './open-write.ts'
 import type { PartitionFacts } from './partition-format.ts'
 import { keyTextOf, lossCodes, PartitionRegistry, reportOf } from './partition-registry.ts'
@@ -47,6 +46,7 @@ import type {
   StoreChange,
 } from './storage-types.ts'
 import { StoreChanges } from './store-changes.ts'
+import { stopStore } from './store-stop.ts'
 import { StoredPartition } from './stored-partition.ts'
 import { checkWriteRequest, refusalOf } from './write-admission.ts'
 
@@ -141,7 +141,7 @@ export class DataStore {
   // eslint-disable-next-line @typescript-eslint/require-await -- every refusal is a rejection
   async openWrite(request: OpenWriteRequest): Promise<PartitionWriter> {
     const text = keyTextOf(request.key)
-    if (this.#closing !== undefined) throw stoppingError('WORKER_DRAINING')
+    if (this.#closing !== undefined) throw stoppingError()
     checkWriteRequest(request, this.#settings.ledger.bufferSizeBytes)
     const refusal = refusalOf(request, {
       entry: this.#registry.get(text),
@@ -202,35 +202,14 @@ export class DataStore {
 
   /** Ends open writes, syncs within the budget what is not durable, marks a clean stop. */
   close(options: { readonly timeoutMs?: number } = {}): Promise<void> {
-    this.#closing ??= this.#close(options.timeoutMs ?? this.#options.cleanStopTimeoutMs)
+    this.#closing ??= stopStore({
+      directories: this.directories,
+      writes: this.#registry.openWrites(),
+      clock: this.#settings.world.clock,
+      logger: this.#settings.logger,
+      timeoutMs: options.timeoutMs ?? this.#options.cleanStopTimeoutMs,
+    })
     return this.#closing
-  }
-
-  async #close(timeoutMs: number): Promise<void> {
-    const { clock } = this.#settings.world
-    const { logger } = this.#settings
-    const deadlineMs = clock.nowMs() + timeoutMs
-    const writes = this.#registry
-      .values()
-      .flatMap((each) => (each.state === 'writing' ? [each.write] : []))
-    for (const write of writes) write.end(stoppingError('WRITE_INTERRUPTED'))
-    await Promise.all(writes.map((write) => write.abort()))
-    for (const directory of this.directories) {
-      if (!directory.isOpen || directory.health === 'failed') continue
-      try {
-        const isDurable = await makeDurable(directory, { clock, deadlineMs })
-        if (!isDurable) logger.warn({ directory: directory.path }, 'no time to sync everything')
-      } catch (error) {
-        logger.warn({ directory: directory.path, error }, 'a data directory could not be synced')
-      }
-    }
-    await Promise.all(
-      this.directories.map((directory) =>
-        directory.close().catch((error: unknown) => {
-          logger.warn({ directory: directory.path, error }, 'a data directory did not close well')
-        }),
-      ),
-    )
   }
 
   #begin(opened: OpenedDirectories): void {
@@ -450,6 +429,6 @@ export class DataStore {
   }
 }
 
-function stoppingError(code: 'WORKER_DRAINING' | 'WRITE_INTERRUPTED'): ShuffleError {
-  return new ShuffleError(code, 'the worker is stopping')
+function stoppingError(): ShuffleError {
+  return new ShuffleError('WORKER_DRAINING', 'the worker is stopping and takes no new writes')
 }

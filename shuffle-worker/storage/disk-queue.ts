@@ -200,14 +200,14 @@ export class DiskQueue {
 
   async #occupy(lane: LaneState, task: Task): Promise<void> {
     lane.inFlight += 1
-    let isLate = false
+    let lateCount = 0
     await this.#watch(task, () => {
-      isLate = true
+      lateCount = 1
       lane.late += 1
       this.#refuseStuck()
     })
     lane.inFlight -= 1
-    if (isLate) lane.late -= 1
+    lane.late -= lateCount
     this.#dispatch()
   }
 

@@ -5,7 +5,7 @@
 //   open --finish--> finishing --> committed
 //     '-- wrong entry, no space, disk, abort, release --> failed --> deleted
 
-import type { Clock, Timer } from '../../client/common/clock.ts'
+import type { Clock } from '../../client/common/clock.ts'
 import { assert } from '../../client/common/assert.ts'
 import { isShuffleError, ShuffleError } from '../../client/common/errors.ts'
 import type { AllocationId, PartitionKey } from '../../client/common/ids.ts'
@@ -278,13 +278,11 @@ export class OpenWrite implements PartitionWriter {
 
   #deletionWithin(timeoutMs: number): Promise<void> {
     return new Promise((resolve) => {
-      let timer: Timer | undefined
-      const done = () => {
-        timer?.cancel()
+      const timer = this.#settings.clock.setTimer(timeoutMs, resolve)
+      void this.#deletion?.then(() => {
+        timer.cancel()
         resolve()
-      }
-      timer = this.#settings.clock.setTimer(timeoutMs, done)
-      void this.#deletion?.then(done)
+      })
     })
   }
 }

@@ -33,7 +33,7 @@ export class PartitionFileWriter {
   readonly #settings: PartitionFileWriterSettings
   readonly #opened: Promise<QueuedFile>
   #position = 0
-  #pending: Pending[] = []
+  readonly #pending: Pending[] = []
   #running: Promise<void> | undefined
   #underWay: Promise<void> = Promise.resolve()
   #failure: Error | undefined

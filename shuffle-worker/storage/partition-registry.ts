@@ -62,6 +62,10 @@ export class PartitionRegistry {
     return [...this.#entries.values()]
   }
 
+  openWrites(): OpenWrite[] {
+    return this.values().flatMap((each) => (each.state === 'writing' ? [each.write] : []))
+  }
+
   reports(): PartitionReport[] {
     return this.values().map(reportOf)
   }

@@ -57,7 +57,7 @@ export class SharedLog {
   readonly #settings: SharedLogSettings
   readonly #segments = new Map<number, Segment>()
   #current: Segment | undefined
-  #pending: Pending[] = []
+  readonly #pending: Pending[] = []
   #running: Promise<void> | undefined
 
   constructor(settings: SharedLogSettings) {

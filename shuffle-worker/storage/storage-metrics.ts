@@ -6,7 +6,11 @@ import type { DiskOperationKind } from './disk-operation.ts'
 import type { DirectoryStatus, DiskHealth } from './storage-types.ts'
 
 export interface DirectoryMetrics {
-  measured(kind: DiskOperationKind, seconds: number, outcome: 'ok' | 'failed' | 'late'): void
+  readonly measured: (
+    kind: DiskOperationKind,
+    seconds: number,
+    outcome: 'ok' | 'failed' | 'late',
+  ) => void
 }
 
 /** What is asked at each scrape. */
@@ -145,6 +149,13 @@ function declareDirectoryGauges(
     'Bytes of the committed partitions.',
     (d) => d.status.partitionBytes,
   )
+  declareHealthGauge(registers, figures)
+}
+
+function declareHealthGauge(
+  registers: Registry[],
+  figures: () => StorageFigures | undefined,
+): void {
   new Gauge({
     name: 'sluice_worker_disk_health',
     help: '1 for the state that the disk is in.',

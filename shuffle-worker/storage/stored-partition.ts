@@ -4,7 +4,7 @@
 //   committed --release--> releasing --last reader gone, or time is up--> (the store deletes it)
 //       '------damaged, disk failed--> lost
 
-import type { Clock, Timer } from '../../client/common/clock.ts'
+import type { Clock } from '../../client/common/clock.ts'
 import { assert } from '../../client/common/assert.ts'
 import { isShuffleError, ShuffleError, type ErrorCode } from '../../client/common/errors.ts'
 import type { AllocationId, PartitionKey } from '../../client/common/ids.ts'
@@ -185,14 +185,11 @@ export class StoredPartition implements MapPartition {
 
   #unpinned(options: { readonly clock: Clock; readonly timeoutMs: number }): Promise<void> {
     return new Promise((resolve) => {
-      let timer: Timer | undefined
-      const done = () => {
-        timer?.cancel()
-        this.#onUnpinned = undefined
+      const timer = options.clock.setTimer(options.timeoutMs, resolve)
+      this.#onUnpinned = () => {
+        timer.cancel()
         resolve()
       }
-      timer = options.clock.setTimer(options.timeoutMs, done)
-      this.#onUnpinned = done
     })
   }
 
@@ -251,7 +248,7 @@ class StoredReader implements PartitionReader {
     try {
       this.partition.checkServed()
     } catch (error) {
-      const result = Promise.reject<number>(error as Error)
+      const result = Promise.reject<number>(error)
       result.catch(() => undefined)
       return { result, ended: Promise.resolve() }
     }

@@ -44,21 +44,24 @@ export interface KnownOfKey {
 /** STALE_ALLOCATION or WRITER_CONFLICT, or undefined when the write may begin. */
 export function refusalOf(request: OpenWriteRequest, known: KnownOfKey): ShuffleError | undefined {
   const { entry, fate } = known
+  const state = entry?.state ?? fate?.state
   const seen = entry === undefined ? known.highestAllocation : allocationOf(entry)
   if (seen !== undefined && compareAllocations(request.allocation, seen) < 0) {
     return refusal(request, 'STALE_ALLOCATION', 'a newer allocation of the key is known here')
   }
-  if (entry?.state === 'releasing' || entry?.state === 'released' || fate?.state === 'released') {
-    return refusal(request, 'STALE_ALLOCATION', 'the key was told to release')
+  switch (state) {
+    case undefined:
+      return undefined
+    case 'releasing':
+    case 'released':
+      return refusal(request, 'STALE_ALLOCATION', 'the key was told to release')
+    case 'writing':
+      return refusal(request, 'WRITER_CONFLICT', 'the key has a writer here')
+    case 'committed':
+      return refusal(request, 'WRITER_CONFLICT', 'the key is committed here')
+    case 'lost':
+      return refusal(request, 'WRITER_CONFLICT', 'the key was committed here and lost')
   }
-  if (entry !== undefined) {
-    const what = entry.state === 'writing' ? 'has a writer' : 'is committed'
-    return refusal(request, 'WRITER_CONFLICT', `the key already ${what} here`)
-  }
-  if (fate?.state === 'lost') {
-    return refusal(request, 'WRITER_CONFLICT', 'the key was committed here and lost')
-  }
-  return undefined
 }
 
 function refusal(
