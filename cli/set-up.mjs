@@ -106,7 +106,7 @@ async function build(root) {
   const fingerprint = sourceFingerprint(root)
   rmSync(buildMarker(root), { force: true })
   // Made beside and renamed, so that no half-made dist is ever seen, and none keeps removed files.
-  const making = join(root, 'node_modules', '.cache', `dist-${process.pid}`)
+  const making = join(root, '.cache', 'dist')
   rmSync(making, { recursive: true, force: true })
   try {
     const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc')
