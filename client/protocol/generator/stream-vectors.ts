@@ -2,6 +2,7 @@
 // error that ends the connection, or the messages that are understood. Each begins with the receiver
 // in a phase: `hello` (nothing has come), `ready` (after the handshake).
 
+import { assert } from '../../common/assert.ts'
 import type { ErrorCode } from '../../common/errors.ts'
 import { parseClusterId, parseWorkerId } from '../../common/ids.ts'
 import {
@@ -13,7 +14,7 @@ import {
 import { messages, protocolMagic } from '../messages.ts'
 import { frameLengthMin } from '../frame.ts'
 import type { MessageDeclaration } from '../define-message.ts'
-import { exampleValues, frameBytes, hex, type Json } from './vectors.ts'
+import { entryExamples, exampleValues, frameBytes, hex, type Json } from './vectors.ts'
 
 /** The receiver of the vectors is this worker, which wants no token. */
 export const vectorWorker = {
@@ -359,5 +360,44 @@ export function refusedPartitionListVectors(): Json {
     ...rest,
     body: hex(body),
     code: 'PROTOCOL',
+  }))
+}
+
+const rightEntry = entryExamples[1]
+
+/** Entries as a consumer finds them that must not get through: DATA_CORRUPT. */
+function corruptEntries(): readonly { readonly about: string; readonly bytes: Buffer }[] {
+  assert(rightEntry !== undefined, 'there are examples of entries')
+  const { bytes } = rightEntry
+  const changed = (offset: number, value: number) => {
+    const copy = Buffer.from(bytes)
+    copy[offset] = value
+    return copy
+  }
+  return [
+    { about: 'a payload with one bit changed', bytes: changed(20, (bytes[20] ?? 0) ^ 1) },
+    { about: 'a checksum with one bit changed', bytes: changed(15, (bytes[15] ?? 0) ^ 1) },
+    { about: 'another subpartition', bytes: changed(7, 0) },
+    { about: 'another type', bytes: changed(9, 1) },
+    { about: 'no mark of the end of the run', bytes: changed(8, 0) },
+    { about: 'an unknown flag', bytes: changed(8, 6) },
+    { about: 'a reserved byte that is set', bytes: changed(11, 1) },
+    { about: 'a length that passes the end', bytes: changed(3, bytes.length) },
+    { about: 'a payload that is cut off', bytes: bytes.subarray(0, bytes.length - 1) },
+    { about: 'a header that is cut off', bytes: bytes.subarray(0, 15) },
+  ]
+}
+
+/** Each stands where the identity given says. */
+export function refusedEntryVectors(): Json {
+  assert(rightEntry !== undefined, 'there are examples of entries')
+  const { key, regionIndex, position } = rightEntry
+  return corruptEntries().map(({ about, bytes }) => ({
+    about,
+    key: { ...key },
+    regionIndex,
+    position,
+    bytes: hex(bytes),
+    code: 'DATA_CORRUPT',
   }))
 }

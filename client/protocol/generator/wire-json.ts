@@ -7,6 +7,7 @@ import { entryFlags, entryTypes } from '../entry.ts'
 import { limitTable } from '../limits.ts'
 import { protocolMagic, protocolVersions, reservedMessageIds } from '../messages.ts'
 import {
+  refusedEntryVectors,
   refusedPartitionListVectors,
   refusedVectors,
   toleratedVectors,
@@ -44,6 +45,7 @@ export function wireJson(notice: string): string {
     authentication: authenticationVectors(),
     tolerated: { receiver: vectorWorker, streams: toleratedVectors() },
     refused: { receiver: vectorWorker, streams: refusedVectors() },
+    refusedEntries: refusedEntryVectors(),
     refusedPartitionLists: refusedPartitionListVectors(),
   }
   const text = JSON.stringify(content, undefined, 1)

@@ -2,6 +2,7 @@ import { crc32 as zlibCrc32 } from 'node:zlib'
 import { uncompressSync } from 'lz4-napi'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { ShuffleError } from '../../../client/common/errors.ts'
 import { parseAttemptId, parseDataSetId, parseJobId } from '../../../client/common/ids.ts'
 import {
   broadcastSubpartition,
@@ -15,7 +16,7 @@ import {
 import { segmentHeaderLength } from '../../../client/protocol/read-segment.ts'
 import { wireJsonFile } from './support/wire-json.ts'
 
-function keyOf(vector: (typeof wireJsonFile.entries)[number]) {
+function keyOf(vector: Pick<(typeof wireJsonFile.entries)[number], 'key'>) {
   return {
     jobId: parseJobId(vector.key.jobId),
     dataSetId: parseDataSetId(vector.key.dataSetId),
@@ -81,7 +82,25 @@ describe('EntryChecksum', () => {
   })
 })
 
+/** Checks the one entry in `bytes` as a consumer does. */
+function check(vector: (typeof wireJsonFile.refusedEntries)[number]): void {
+  const bytes = Buffer.from(vector.bytes, 'hex')
+  const reader = new EntryReader('DATA_CORRUPT').reset(bytes, 0, bytes.length)
+  reader.next()
+  const { subpartition, flags, type } = reader
+  const { regionIndex, position } = vector
+  const facts = { regionIndex, position, subpartition, flags, type }
+  if (new EntryChecksum(keyOf(vector)).of(facts, reader.payload()) === reader.checksum) return
+  throw new ShuffleError('DATA_CORRUPT', 'wrong checksum')
+}
+
 describe('entries', () => {
+  it.each(wireJsonFile.refusedEntries)('with $about do not get through', (vector) => {
+    expect(() => {
+      check(vector)
+    }).toThrow(expect.objectContaining({ code: vector.code }) as Error)
+  })
+
   it('of the largest payload fit a body with the headers of both', () => {
     const bufferSize = 32_768
     expect(

@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ShuffleError } from '../../../client/common/errors.ts'
 import { parseWorkerId } from '../../../client/common/ids.ts'
@@ -545,5 +546,95 @@ describe('ProtocolConnection: ends', () => {
     await clock.advance(5_000)
     expect(client.closedCount).toBe(1)
     expect(clock.timerCount).toBe(0)
+  })
+})
+
+describe('ProtocolConnection: whatever happens', () => {
+  type Side = 'client' | 'worker'
+  const step = fc.oneof(
+    {
+      weight: 8,
+      arbitrary: fc.record({
+        act: fc.constant('send' as const),
+        side: fc.constantFrom<Side>('client', 'worker'),
+        length: fc.nat(50_000),
+      }),
+    },
+    {
+      weight: 2,
+      arbitrary: fc.record({
+        act: fc.constantFrom('hold' as const, 'take' as const),
+        side: fc.constantFrom<Side>('client', 'worker'),
+      }),
+    },
+    { weight: 3, arbitrary: fc.record({ act: fc.constant('wait' as const), ms: fc.nat(2_000) }) },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        act: fc.constantFrom('close' as const, 'destroy' as const, 'reset' as const),
+        side: fc.constantFrom<Side>('client', 'worker'),
+      }),
+    },
+  )
+
+  it('what arrives is what was sent, in order, up to the end; nothing is left', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(step, { maxLength: 40 }),
+        fc.integer({ min: 1, max: 9_000 }),
+        async (steps, pieceLength) => {
+          const pair = await connectedPair({
+            client: { pingIntervalMs: 500 },
+            worker: { pingIntervalMs: 700 },
+          })
+          for (const side of [pair.client, pair.worker]) {
+            side.network.split = (bytes) =>
+              Array.from({ length: Math.ceil(bytes.length / pieceLength) }, (_, index) =>
+                bytes.subarray(index * pieceLength, (index + 1) * pieceLength),
+              )
+          }
+          const sent = { client: [] as Buffer[], worker: [] as Buffer[] }
+          const written = { client: 0, worker: 0 }
+          const act = async (each: (typeof steps)[number]) => {
+            if (each.act === 'wait') {
+              await pair.clock.advance(each.ms)
+              return
+            }
+            const { connection, network } = pair[each.side]
+            if (each.act === 'send') {
+              const body = Buffer.alloc(each.length + 1, sent[each.side].length + 1)
+              sent[each.side].push(body)
+              const onWritten = () => {
+                written[each.side] += 1
+              }
+              if (each.side === 'client')
+                connection.send(messages.WriteData, 1, { regionIndex: 0 }, [body], onWritten)
+              else connection.send(messages.ReadData, 1, {}, [body], onWritten)
+            } else if (each.act === 'hold') network.isTaking = false
+            else if (each.act === 'take') {
+              network.isTaking = true
+              network.take()
+            } else if (each.act === 'reset') network.destroy(new Error('ECONNRESET'))
+            else connection[each.act]()
+          }
+          for (const each of steps) await act(each)
+          pair.client.connection.close()
+          await pair.clock.advance(10_000)
+          for (const [from, to] of [
+            ['client', 'worker'],
+            ['worker', 'client'],
+          ] as const) {
+            const received = pair[to].data.map(({ body }) => body)
+            expect(received).toEqual(sent[from].slice(0, received.length))
+            expect(written[from]).toBe(sent[from].length)
+            expect(pair[to].closedCount).toBe(1)
+            expect(pair[to].buffersOut).toBe(0)
+            expect(pair[to].connection.queuedBytes).toBe(0)
+          }
+          expect(pair.clock.timerCount).toBe(0)
+        },
+      ),
+      { numRuns: 40 },
+    )
   })
 })

@@ -62,6 +62,10 @@ export interface WireJson {
       readonly code: string
     }[]
   }
+  readonly refusedEntries: readonly (Pick<
+    WireJson['entries'][number],
+    'about' | 'key' | 'regionIndex' | 'position' | 'bytes'
+  > & { readonly code: string })[]
   readonly refusedPartitionLists: readonly {
     readonly about: string
     readonly partitionCount: number
