@@ -61,6 +61,7 @@ async function open(settings: OpenDirectoriesSettings): Promise<OpenedDirectorie
   })
   if (recovered.size === 0) {
     throw new ShuffleError('DISK_FAILED', 'none of the data directories could be opened', {
+      cause: directories[0]?.failure,
       fields: { directories: directories.map((each) => each.path).join(', ') },
     })
   }

@@ -43,6 +43,10 @@ export class DiskHealthMonitor {
     return this.#health
   }
 
+  get cause(): Error | undefined {
+    return this.#cause
+  }
+
   /** The first probe comes after one interval: opening the directory has just proved the disk. */
   start(): void {
     this.#lastSuccessMs = this.#settings.clock.nowMs()

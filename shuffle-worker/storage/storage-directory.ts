@@ -102,6 +102,11 @@ export class StorageDirectory implements StorageDirectoryView {
     return this.#monitor.health
   }
 
+  /** Why the disk is not healthy. */
+  get failure(): Error | undefined {
+    return this.#monitor.cause
+  }
+
   get isFull(): boolean {
     return this.space.isFull
   }
