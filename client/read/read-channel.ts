@@ -183,6 +183,7 @@ export class ReadChannel implements CreditTaker {
       return undefined
     }
     this.#consumed += 1
+    this.#backlogLeft = Math.max(0, this.#backlogLeft - 1)
     this.#checkCredit()
     return buffer
   }
@@ -190,7 +191,6 @@ export class ReadChannel implements CreditTaker {
   #onData(buffer: PooledBuffer, bodyLength: number): void {
     const body = new SharedBody(buffer)
     this.#frames += 1
-    this.#backlogLeft = Math.max(0, this.#backlogLeft - 1)
     this.#idle?.progress()
     try {
       const segments = this.#segments.reset(buffer.bytes, bodyLength)

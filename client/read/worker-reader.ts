@@ -138,6 +138,8 @@ export class WorkerReader {
     this.#channel = channel
     try {
       const end = channel.run(due)
+      // Those that are not due yet are listed in their time.
+      this.#listDue()
       this.#endListWhenSettled()
       await end
     } finally {

@@ -135,6 +135,7 @@ export class ClientBench {
     expect(this.waiters.list()).toEqual([])
     expect(this.connections.channelCount).toBe(0)
     for (const worker of workers) {
+      expect(worker.complaints).toEqual([])
       expect(worker.channelCount).toBe(0)
       for (const connection of worker.connections) expect(connection.buffersOut).toBe(0)
     }

@@ -91,6 +91,8 @@ export class FakeWorker {
   }
   readonly connections = new Set<FakeConnection>()
   readonly log: string[] = []
+  /** What a client did wrong; a test that expects none looks here at its end. */
+  readonly complaints: unknown[] = []
   dialCount = 0
   readonly #options: FakeWorkerOptions
   #listener: Listener | undefined
@@ -169,12 +171,14 @@ export class FakeConnection {
       onData: (_message, channelId, buffer, bodyLength) => {
         const copy = buffer.bytes.slice(0, bodyLength)
         buffer.recycle()
-        this.writes.get(channelId)?.onData(copy)
+        this.#checked(() => this.writes.get(channelId)?.onData(copy))
       },
       onMessage: (message, channelId, body) => {
         worker.log.push(`${message.name} ${String(channelId)}`)
         if (worker.faults.intercept?.(this, message, channelId) === true) return
-        this.#onMessage(message, channelId, body)
+        this.#checked(() => {
+          this.#onMessage(message, channelId, body)
+        })
       },
       onWritable: () => undefined,
       onClosed: () => {
@@ -189,6 +193,15 @@ export class FakeConnection {
   sendError(channelId: number, code: ErrorCode): void {
     const error = new ShuffleError(code, `as the test wants it: ${code}`)
     this.protocol.send(messages.Error, channelId, wireErrorFields(error))
+  }
+
+  #checked(act: () => void): void {
+    try {
+      act()
+    } catch (error) {
+      this.worker.complaints.push(error)
+      throw error
+    }
   }
 
   #onMessage(message: ChannelMessage, channelId: number, body: Uint8Array): void {
