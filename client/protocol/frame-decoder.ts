@@ -73,11 +73,6 @@ export class FrameDecoder {
     this.#declarations = byId
   }
 
-  /** Frames that began, the present one included. */
-  get frameCount(): number {
-    return this.#frameCount
-  }
-
   /** Frames of unknown types, and data frames that found no buffer. */
   get skippedCount(): number {
     return this.#skippedCount

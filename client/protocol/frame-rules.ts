@@ -40,10 +40,6 @@ export class FrameRules {
     this.#incoming = directionOf[role === 'client' ? 'worker' : 'client']
   }
 
-  get phase(): Phase {
-    return this.#phase
-  }
-
   enter(phase: Phase): void {
     this.#phase = phase
   }

@@ -4,7 +4,7 @@ import { type ErrorAction, errorTable } from '../../common/errors.ts'
 import type { Direction, MessageDeclaration } from '../define-message.ts'
 import { entryFlags, entryReserveBytes, entryTypes } from '../entry.ts'
 import { limitTable } from '../limits.ts'
-import { messageList, protocolVersions, reservedMessageIds } from '../messages.ts'
+import { messageList, protocolFeatures, protocolVersions, reservedMessageIds } from '../messages.ts'
 
 const directionTexts: Readonly<Record<Direction, string>> = {
   'client-to-worker': 'client → worker',
@@ -35,6 +35,7 @@ export function wireDocument(template: string): string {
     limits: limitRows(),
     versionMax: String(protocolVersions.max),
     versionMinNote: versionMinNote(protocolVersions),
+    features: features(),
     reservedIds: reservedIds(),
     messageIndex: messageIndex(),
     messages: messageList.map(messageSection).join('\n\n'),
@@ -85,6 +86,11 @@ function limitRows(): string {
 
 function versionMinNote(versions: { readonly min: number; readonly max: number }): string {
   return versions.min === versions.max ? '' : `; it speaks down to ${String(versions.min)}`
+}
+
+function features(): string {
+  const rows = Object.entries<bigint>(protocolFeatures)
+  return rows.map(([name, bit]) => `${name} (0x${bit.toString(16)})`).join(', ') || 'none'
 }
 
 function reservedIds(): string {

@@ -528,6 +528,32 @@ describe('ProtocolConnection: ends', () => {
     expect(pair.client.isClosed).toBe(true)
   })
 
+  it('ends when its handler fails over room that it was told of', async () => {
+    const pair = await connectedPair({ client: { queuedBytesBound: 10 } })
+    const failure = new TypeError('a bug')
+    pair.client.onWritableCall = () => {
+      throw failure
+    }
+    pair.client.connection.send(messages.AddCredit, 1, addCredit)
+    await pair.clock.settle()
+    expect(pair.client.closedBy).toMatchObject({ code: 'WORKER_UNREACHABLE', cause: failure })
+  })
+
+  it('ends when a callback of a sent frame fails, and calls the others', async () => {
+    const pair = await connectedPair()
+    const failure = new TypeError('a bug')
+    let others = 0
+    pair.client.connection.send(messages.AddCredit, 1, addCredit, undefined, () => {
+      throw failure
+    })
+    pair.client.connection.send(messages.AddCredit, 1, addCredit, undefined, () => {
+      others += 1
+    })
+    await pair.clock.settle()
+    expect(others).toBe(1)
+    expect(pair.client.closedBy).toMatchObject({ cause: failure })
+  })
+
   it('does not wait for ever for a peer that takes nothing', async () => {
     const pair = await connectedPair()
     pair.client.network.isTaking = false

@@ -56,6 +56,7 @@ export class RecordingSide implements ProtocolHandler {
   isGivingBuffers = true
   onEach: (message: ChannelMessage) => void = () => undefined
   onReadyCall: () => void = () => undefined
+  onWritableCall: () => void = () => undefined
 
   constructor(
     clock: VirtualClock,
@@ -103,6 +104,7 @@ export class RecordingSide implements ProtocolHandler {
 
   onWritable(): void {
     this.writableCount += 1
+    this.onWritableCall()
   }
 
   onClosed(error: ShuffleError | undefined): void {
