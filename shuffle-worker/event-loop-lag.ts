@@ -3,11 +3,14 @@
 import type { Clock, Timer } from '../client/common/clock.ts'
 
 const intervalMs = 500
+const windowMs = 60_000
 
 export class EventLoopLag {
   readonly #clock: Clock
   #timer: Timer | undefined
-  #worstMs = 0
+  #worst = 0
+  #worstBefore = 0
+  #windowEndMs = 0
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -16,7 +19,13 @@ export class EventLoopLag {
   start(): void {
     const dueMs = this.#clock.nowMs() + intervalMs
     this.#timer = this.#clock.setTimer(intervalMs, () => {
-      this.#worstMs = Math.max(this.#worstMs, this.#clock.nowMs() - dueMs)
+      const nowMs = this.#clock.nowMs()
+      if (nowMs >= this.#windowEndMs) {
+        this.#worstBefore = this.#worst
+        this.#worst = 0
+        this.#windowEndMs = nowMs + windowMs
+      }
+      this.#worst = Math.max(this.#worst, nowMs - dueMs)
       this.start()
     })
   }
@@ -25,10 +34,8 @@ export class EventLoopLag {
     this.#timer?.cancel()
   }
 
-  /** The worst since it was last taken. */
-  take(): number {
-    const worstMs = this.#worstMs
-    this.#worstMs = 0
-    return worstMs
+  /** The worst of the last one to two minutes, whoever asks and how often. */
+  get worstMs(): number {
+    return Math.max(this.#worstBefore, this.#worst)
   }
 }

@@ -1,6 +1,155 @@
-// The process of one worker.
+// The process of the worker: reads the options, runs until it is told to stop.
+//
+// The thread pool of a process has the size that its environment named at its start. Where that is
+// too small for the disks the worker starts again as a child with a larger one; the two end together.
 
-/** Runs a worker until it is told to stop; resolves to the exit code. */
-export function runWorker(_argv: readonly string[]): Promise<number> {
-  throw new Error('being written')
+import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { isShuffleError, ShuffleError } from '../client/common/errors.ts'
+import { loadOptions } from '../client/common/load-options.ts'
+import { createLogger, type LogLevel } from '../client/common/log.ts'
+import { realWorld } from '../client/common/real-world.ts'
+import {
+  type DirectoryOption,
+  parseDataDirectories,
+  workerOptions,
+  type WorkerOptions,
+} from './options.ts'
+import { checkDescriptors, threadPoolSize, threadsNeeded } from './process-limits.ts'
+import { diskOperationsInFlightMax } from './storage/data-store.ts'
+import { ShuffleWorker } from './worker.ts'
+
+interface Configuration {
+  readonly options: WorkerOptions
+  readonly directories: readonly DirectoryOption[]
+  readonly token: string | undefined
+}
+
+/** Set in the environment of a worker that was started again with a larger thread pool. */
+const restartedVariable = 'SLUICE_WORKER_RESTARTED'
+const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
+
+/** Runs a worker until SIGTERM, SIGINT or, if so asked, the end of its input; resolves to the exit code. */
+export async function runWorker(argv: readonly string[]): Promise<number> {
+  let configuration: Configuration
+  try {
+    configuration = readConfiguration(argv)
+  } catch (error) {
+    process.stderr.write(`sluice worker: ${messageOf(error)}\n`)
+    return isShuffleError(error, 'INVALID_ARGUMENT') ? 2 : 1
+  }
+  const threads = threadsNeeded(
+    diskOperationsInFlightMax(configuration.directories.map(({ kind }) => kind)),
+  )
+  if (threadPoolSize(process.env) >= threads) return await runHere(configuration)
+  if (process.env[restartedVariable] === undefined) return await runAsChild(threads)
+  process.stderr.write(`sluice worker: set UV_THREADPOOL_SIZE to at least ${String(threads)}\n`)
+  return 1
+}
+
+async function runHere({ options, directories, token }: Configuration): Promise<number> {
+  const logger = createLogger({ level: options.logLevel, role: 'worker' })
+  const stop = stopRequest(options.exitWithParent)
+  let worker: ShuffleWorker
+  try {
+    worker = await ShuffleWorker.start({ world: realWorld(), options, directories, token, logger })
+  } catch (error) {
+    process.stderr.write(`sluice worker: ${messageOf(error)}\n`)
+    return isShuffleError(error, 'INVALID_ARGUMENT') ? 2 : 1
+  }
+  const { workerId, dataPort, httpPort } = worker
+  process.stdout.write(`${JSON.stringify({ role: 'worker', workerId, dataPort, httpPort })}\n`)
+  logger.info({ workerId, dataPort, httpPort }, 'worker runs')
+  logger.info({ reason: await stop }, 'worker stops')
+  await worker.stop()
+  return 0
+}
+
+/** The same command again, with the pool that it needs. */
+function runAsChild(threads: number): Promise<number> {
+  const child = spawn(process.execPath, [...process.execArgv, ...process.argv.slice(1)], {
+    stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+    env: {
+      ...process.env,
+      UV_THREADPOOL_SIZE: String(threads),
+      [restartedVariable]: '1',
+    },
+  })
+  for (const signal of signals) process.on(signal, () => child.kill(signal))
+  return new Promise((resolve) => {
+    child.once('error', (error) => {
+      process.stderr.write(`sluice worker: it could not be started again: ${error.message}\n`)
+      resolve(1)
+    })
+    child.once('exit', (code) => {
+      resolve(code ?? 1)
+    })
+  })
+}
+
+function readConfiguration(argv: readonly string[]): Configuration {
+  const workingDirectory = process.cwd()
+  const options = loadOptions(workerOptions, {
+    argv,
+    environment: process.env,
+    workingDirectory,
+    readFile,
+  }).values
+  const directories = parseDataDirectories(options.dataDirectories, workingDirectory)
+  checkDescriptors(readLimits(), options)
+  return { options, directories, token: readToken(options.tokenFile) }
+}
+
+function readFile(path: string): string {
+  return readFileSync(path, 'utf8')
+}
+
+/** Empty where the system does not tell. */
+function readLimits(): string {
+  try {
+    return readFile('/proc/self/limits')
+  } catch {
+    return ''
+  }
+}
+
+function readToken(path: string | undefined): string | undefined {
+  if (path === undefined) return undefined
+  let text: string
+  try {
+    text = readFile(path).trim()
+  } catch (error) {
+    throw new ShuffleError(
+      'INVALID_ARGUMENT',
+      `--token-file ${path} can't be read: ${messageOf(error)}`,
+      { cause: error },
+    )
+  }
+  if (text !== '') return text
+  throw new ShuffleError('INVALID_ARGUMENT', `--token-file ${path} is empty`)
+}
+
+function stopRequest(exitWithParent: boolean): Promise<string> {
+  return new Promise((resolve) => {
+    for (const signal of signals) {
+      process.once(signal, () => {
+        resolve(signal)
+      })
+    }
+    if (process.env[restartedVariable] !== undefined) {
+      // The process that started this one was killed: it means to be gone, at once.
+      process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'))
+    }
+    if (!exitWithParent) return
+    const onGone = () => {
+      resolve('the parent is gone')
+    }
+    process.stdin.once('end', onGone)
+    process.stdin.once('error', onGone)
+    process.stdin.resume()
+  })
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }

@@ -3,7 +3,10 @@
 
 import { Counter, Gauge, type Registry } from 'prom-client'
 import { errorTable, type ShuffleError } from '../client/common/errors.ts'
-import { memoryPurposes, type MemoryPurpose } from './memory/memory-floors.ts'
+
+/** The parts of the memory ledger. */
+const memoryPurposes = ['write', 'read', 'index', 'control'] as const
+type MemoryPurpose = (typeof memoryPurposes)[number]
 
 /** What is asked at each scrape. */
 export interface WorkerFigures {
@@ -100,7 +103,7 @@ export class WorkerMetrics {
     declareStateGauges(labelled)
     gauge(
       'sluice_worker_event_loop_lag_seconds',
-      'How late the latest of regular timers was, at most, since the last scrape.',
+      'How late a regular timer was at worst in the last one to two minutes.',
       (now) => now.eventLoopLagMs / 1000,
     )
     gauge('sluice_worker_waiters', 'Waits in the register of waiters.', (now) => now.waiters)

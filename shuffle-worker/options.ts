@@ -12,6 +12,7 @@ export const workerOptions = declareOptions(
       type: 'string',
       default: 'sluice',
       lengthMax: 200,
+      pattern: /^[\x21-\x7e]+$/,
       about: 'Name of the cluster; a peer or a data directory of another cluster is refused.',
     },
     manager: {
@@ -71,7 +72,7 @@ export const workerOptions = declareOptions(
       type: 'bytes',
       default: '32kb',
       min: '4kb',
-      max: '1mb',
+      max: '256kb',
       about: 'Size of a buffer and so of the largest data frame; a power of two.',
     },
     durability: {
@@ -127,13 +128,6 @@ export const workerOptions = declareOptions(
       type: 'duration',
       default: '5m',
       about: 'How long readers that have begun a partition may go on after its release.',
-    },
-    heartbeatIntervalMs: {
-      name: 'heartbeat-interval',
-      type: 'duration',
-      default: '5s',
-      min: '10ms',
-      about: 'Time between two heartbeats to the manager.',
     },
     pingIntervalMs: {
       name: 'ping-interval',
@@ -272,9 +266,13 @@ export const workerOptions = declareOptions(
         ? undefined
         : `--memory must hold at least 128 buffers of --buffer-size, ${String(values.bufferSizeBytes * 128)} bytes`,
     (values) =>
-      values.diskFailedAfterMs > values.diskProbeIntervalMs
+      values.diskFailedAfterMs >= 2 * values.diskProbeIntervalMs
         ? undefined
-        : '--disk-failed-after must be longer than --disk-probe-interval',
+        : '--disk-failed-after must be at least two of --disk-probe-interval',
+    (values) =>
+      values.diskFailedAfterMs >= values.diskTimeoutMs
+        ? undefined
+        : '--disk-failed-after must be at least --disk-timeout',
   ],
 )
 

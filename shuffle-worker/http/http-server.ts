@@ -12,19 +12,6 @@ import { errorTable, isShuffleError, ShuffleError } from '../../client/common/er
 import type { Logger } from '../../client/common/log.ts'
 import type { Address, Listener, Network } from '../../client/common/network.ts'
 import type { WaiterDescription } from '../../client/common/waiters.ts'
-import type { DirectoryStatus, PartitionReport } from '../storage/storage-types.ts'
-
-export interface WorkerStatus {
-  readonly workerId: string
-  readonly workerEpoch: number
-  readonly clusterId: string
-  readonly dataPort: number
-  readonly state: 'ready' | 'draining'
-  readonly directories: readonly DirectoryStatus[]
-  readonly memoryUsedBytes: Readonly<Record<string, number>>
-  readonly connections: number
-  readonly channels: { readonly write: number; readonly read: number }
-}
 
 export interface HttpServerParts {
   readonly registry: Registry
@@ -34,9 +21,10 @@ export interface HttpServerParts {
   readonly metricsNeedToken: boolean
   /** Why the worker is not ready for new work; undefined when it is. */
   readonly notReady: () => string | undefined
-  readonly status: () => WorkerStatus
+  /** Answered as JSON. */
+  readonly status: () => object
   readonly waiters: () => readonly WaiterDescription[]
-  readonly partitions: () => readonly PartitionReport[]
+  readonly partitions: () => readonly object[]
 }
 
 /** Partitions in one answer; the next page begins at `next`. */

@@ -1,0 +1,45 @@
+// What the worker needs of its process, checked before anything is opened: threads for file calls,
+// and file descriptors. Both would otherwise show as hangs and failed reads hours later.
+
+import { ShuffleError } from '../client/common/errors.ts'
+
+/** Node's own number of threads for file calls and name look-ups, when nothing is set. */
+const threadsDefault = 4
+/** Name look-ups and the like, beside the disks. */
+const threadsBesideDisks = 4
+/** Ports, logs, journals, locks, and what the libraries hold. */
+const descriptorsBeside = 64
+
+/** How many threads file calls need so that a hung disk leaves enough for the others. */
+export function threadsNeeded(diskOperationsMax: number): number {
+  return diskOperationsMax + threadsBesideDisks
+}
+
+/** The size that the thread pool of a process with this environment has. */
+export function threadPoolSize(environment: Readonly<Record<string, string | undefined>>): number {
+  const size = Number(environment['UV_THREADPOOL_SIZE'])
+  return Number.isInteger(size) && size > 0 ? Math.min(size, 1024) : threadsDefault
+}
+
+export interface DescriptorNeeds {
+  readonly connectionsMax: number
+  readonly openFilesMax: number
+}
+
+/**
+ * Throws when the limit of the process, as /proc/self/limits tells it, is too low. A text that tells
+ * no limit passes: then nobody knows.
+ */
+export function checkDescriptors(limitsText: string, needs: DescriptorNeeds): void {
+  const match = /^Max open files\s+(\d+|unlimited)/m.exec(limitsText)
+  const text = match?.[1]
+  if (text === undefined || text === 'unlimited') return
+  const limit = Number(text)
+  const needed = needs.connectionsMax + needs.openFilesMax + descriptorsBeside
+  if (limit >= needed) return
+  throw new ShuffleError(
+    'INVALID_ARGUMENT',
+    `the worker may need ${String(needed)} file descriptors (${String(needs.connectionsMax)} connections, ${String(needs.openFilesMax)} files, ${String(descriptorsBeside)} others), the process may open ${text}: raise the limit (ulimit -n ${String(needed)}), or lower --connections-max or --open-files-max`,
+    { fields: { needed, limit } },
+  )
+}
