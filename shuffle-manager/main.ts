@@ -24,7 +24,7 @@ export async function runManager(argv: readonly string[]): Promise<number> {
     process.stderr.write(`sluice manager: ${messageOf(error)}\n`)
     return isShuffleError(error, 'INVALID_ARGUMENT') ? 2 : 1
   }
-  const logger = createLogger({ level: options.logLevel as LogLevel, role: 'manager' })
+  const logger = createLogger({ level: options.logLevel, role: 'manager' })
   const stop = stopRequest(options.exitWithParent)
   let manager: ShuffleManager
   try {

@@ -59,7 +59,7 @@ export class ShuffleManager {
       clusterId: parseClusterId(options.clusterId),
       managerEpoch: epoch.managerEpoch,
       options: clusterOptionsOf(options),
-      placement: options.placement as PlacementName,
+      placement: options.placement,
       onLook: (lateMs) => {
         metrics.lagSeconds.set(lateMs / 1000)
       },

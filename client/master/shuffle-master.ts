@@ -181,18 +181,22 @@ export class ShuffleMaster {
     this.#release(this.#jobs.get(descriptor.key.jobId), [descriptor.key])
   }
 
+  get #isClosed(): boolean {
+    return this.#closed.signal.aborted
+  }
+
   get #allocateForMs(): number {
     return this.#options.allocateForMs ?? allocateForDefaultMs
   }
 
   async #run(): Promise<void> {
     const { signal } = this.#closed
-    while (!signal.aborted) {
+    while (!this.#isClosed) {
       try {
         if (this.#jobs.size === 0) await this.#untilWoken()
         else await this.#round(signal)
       } catch (error) {
-        if (signal.aborted) return
+        if (this.#isClosed) return
         this.#logger.debug({ error: String(error) }, 'heartbeat to the shuffle manager failed')
         await this.#pause()
       }

@@ -85,18 +85,7 @@ export class JobLists {
 
   /** One page of the list; with the last one the job is judged. */
   report(job: JobRecord, page: Report, nowMs: number): void {
-    if (page.page === 0) job.report = { name: page.report, nextPage: 0, listed: new Set() }
-    const { report } = job
-    const isInOrder =
-      report?.name === page.report &&
-      (page.page === report.nextPage || page.page === report.nextPage - 1)
-    if (report === undefined || !isInOrder) {
-      throw new ShuffleError(
-        'RESYNC',
-        `page ${String(page.page)} of the list of job ${job.jobId} is not the next one; begin again`,
-        { fields: { jobId: job.jobId } },
-      )
-    }
+    const report = reportUnderWay(job, page)
     report.nextPage = page.page + 1
     for (const address of page.workers) {
       const worker = this.#workers.getOrAdd(address.workerId as WorkerId, nowMs)
@@ -187,7 +176,6 @@ export class JobLists {
   ): number {
     const { clientId, jobEpoch, takeOver } = registration
     const isHolder = job.clientId === clientId
-    const isOthers = job.clientId !== undefined && !isHolder && job.state === 'registered'
     if (jobEpoch !== undefined && jobEpoch < job.jobEpoch) {
       throw new ShuffleError('SUPERSEDED', `another client took job ${job.jobId} over`, {
         fields: { jobId: job.jobId, jobEpoch, presentEpoch: job.jobEpoch },
@@ -195,8 +183,7 @@ export class JobLists {
     }
     if (jobEpoch !== undefined && (jobEpoch > job.jobEpoch || isHolder)) return jobEpoch
     if (isHolder && job.state === 'registered') return job.jobEpoch
-    const isLiving = isOthers && now.nowMs - job.heardMs < this.#options.workerSuspectMs
-    if (isLiving && takeOver !== true) {
+    if (takeOver !== true && this.#isHeldByLiving(job, now.nowMs)) {
       throw new ShuffleError(
         'JOB_ID_IN_USE',
         `job ${job.jobId} is held by the living client ${job.clientId ?? ''}; choose another job id or take it over`,
@@ -204,6 +191,12 @@ export class JobLists {
       )
     }
     return Math.max(job.highestEpoch + 1, now.wallMs)
+  }
+
+  /** Its client was heard of lately, and has not detached. */
+  #isHeldByLiving(job: JobRecord, nowMs: number): boolean {
+    const isHeld = job.clientId !== undefined && job.state === 'registered'
+    return isHeld && nowMs - job.heardMs < this.#options.workerSuspectMs
   }
 
   #takeOver(job: JobRecord, clientId: ClientId): void {
@@ -271,6 +264,19 @@ export class JobLists {
       this.#ledger.lose(missing, record, { cause, detector: 'lists' })
     }
   }
+}
+
+/** Throws RESYNC when the page is neither the next one nor the last one again. */
+function reportUnderWay(job: JobRecord, page: Report): NonNullable<JobRecord['report']> {
+  if (page.page === 0) job.report = { name: page.report, nextPage: 0, listed: new Set() }
+  const { report } = job
+  const isNext = page.page === report?.nextPage || page.page === (report?.nextPage ?? 0) - 1
+  if (report?.name === page.report && isNext) return report
+  throw new ShuffleError(
+    'RESYNC',
+    `page ${String(page.page)} of the list of job ${job.jobId} is not the next one; begin again`,
+    { fields: { jobId: job.jobId } },
+  )
 }
 
 /** All rows; the one at hand may be removed, and the job's tables with it. */

@@ -36,24 +36,27 @@ export class JobNews {
   take(job: JobRecord, beat: JobBeat, nowMs: number): boolean {
     job.heardMs = nowMs
     if (job.state === 'detached') job.state = 'registered'
-    if (!job.isListed) return false
-    const hasChange = beat.claimed !== undefined || beat.dropped !== undefined
-    const isFresh = hasChange && beat.sequence === job.sequence + 1
-    if (!isFresh && beat.sequence > job.sequence) {
-      job.isListed = false
-      job.sequence = 0
-      return false
-    }
-    if (isFresh) {
-      job.sequence = beat.sequence
-      this.#lists.claim(job, beat.claimed ?? [])
-      this.#lists.releaseKeys(job, beat.dropped ?? [])
-    }
+    if (!job.isListed || !this.#takeChange(job, beat)) return false
     if (job.toldNews !== undefined && job.toldNews.number <= beat.newsSeen) {
       job.toldNews = undefined
     }
     if (beat.answered !== undefined) this.#takeAnswer(job, beat.answered)
     return true
+  }
+
+  /** A change that was taken before is no gap; one of which the former is missing is. */
+  #takeChange(job: JobRecord, beat: JobBeat): boolean {
+    const { sequence, claimed, dropped } = beat
+    const hasChange = claimed !== undefined || dropped !== undefined
+    if (hasChange && sequence === job.sequence + 1) {
+      job.sequence = sequence
+      this.#lists.claim(job, claimed ?? [])
+      this.#lists.releaseKeys(job, dropped ?? [])
+      return true
+    }
+    if (sequence <= job.sequence) return true
+    job.isListed = false
+    return false
   }
 
   /** What there is to say now; what was not acknowledged is said again. */

@@ -199,22 +199,31 @@ export class WorkerLists {
   ): TableRow | undefined {
     const { key, allocation } = gone
     worker.commands.confirm({ jobId, ...key })
-    const known = this.#jobs.get(jobId)
-    const job = known ?? (gone.state === 'lost' ? this.#addJob(jobId) : undefined)
-    if (job === undefined) return undefined
-    const at = this.#ledger.find(job, key)
-    if (at === undefined) {
-      // A list that is still to come may count on it; then it must be known that it is lost.
-      if (gone.state === 'released' || job.isListed || job.state === 'ending') return undefined
-      const state = 'allocated'
-      return this.#ledger.insert(job, key, { worker, state, allocation, isClaimed: false })
+    const job = this.#jobs.get(jobId)
+    const at = job && this.#ledger.find(job, key)
+    if (job === undefined || at === undefined) {
+      if (gone.state === 'released') return undefined
+      return this.#insertLost(worker, job ?? this.#addJob(jobId), { key, allocation })
     }
     const { table, row } = at
-    if (table.worker(row) !== worker.number || table.state(row) === 'lost') return undefined
+    const state = table.state(row)
+    if (table.worker(row) !== worker.number || state === 'lost') return undefined
     const isWanted = table.has(row, 'claimed') || !job.isListed
-    if (table.state(row) !== 'releasing' && isWanted) return at
+    if (state !== 'releasing' && isWanted) return at
     this.#ledger.remove(at)
     return undefined
+  }
+
+  /** A list that is still to come may count on it; then it must be known that it is lost. */
+  #insertLost(
+    worker: WorkerRecord,
+    job: JobRecord,
+    lost: { readonly key: DataSetKey; readonly allocation: AllocationId },
+  ): TableRow | undefined {
+    if (job.isListed || job.state === 'ending') return undefined
+    const { key, allocation } = lost
+    const state = 'allocated'
+    return this.#ledger.insert(job, key, { worker, state, allocation, isClaimed: false })
   }
 
   #takeStatus(worker: WorkerRecord, beat: Heartbeat): void {

@@ -56,7 +56,11 @@ export function registerPartitionRoutes(
       return { releasedCount }
     },
   )
+  registerQueries(app, cluster)
+}
 
+/** Those that change nothing. */
+function registerQueries(app: FastifyInstance, cluster: Cluster): void {
   registerCall(
     app,
     { name: 'locatePartitions', route: managerApi.locatePartitions },

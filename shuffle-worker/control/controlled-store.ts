@@ -1,15 +1,25 @@
 // What control needs of the data store, and how a directory of it looks to the manager.
 
+import type { PartitionKey, WorkerId } from '../../client/common/ids.ts'
 import type { DirectoryStatus as ToldStatus } from '../../client/manager/schemas.ts'
-import type { DataStore } from '../storage/data-store.ts'
-import type { StorageDirectoryView } from '../storage/storage-types.ts'
+import type {
+  PartitionReport,
+  StorageDirectoryView,
+  StoreChange,
+} from '../storage/storage-types.ts'
 
-export type ControlledStore = Pick<
-  DataStore,
-  'workerId' | 'workerEpoch' | 'directories' | 'release' | 'confirmReleased' | 'list' | 'onChange'
->
+/** The DataStore is one. */
+export interface ControlledStore {
+  readonly workerId: WorkerId
+  readonly workerEpoch: number
+  readonly directories: readonly Pick<StorageDirectoryView, 'status'>[]
+  release(keys: readonly PartitionKey[]): void
+  confirmReleased(keys: readonly PartitionKey[]): void
+  list(): readonly PartitionReport[]
+  onChange(listener: (change: StoreChange) => void): void
+}
 
-export function toldStatus(directory: StorageDirectoryView): ToldStatus {
+export function toldStatus(directory: Pick<StorageDirectoryView, 'status'>): ToldStatus {
   const { path, kind, health, isFull, availableBytes, totalBytes } = directory.status()
   return {
     name: path.slice(0, 1000),

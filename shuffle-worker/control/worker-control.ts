@@ -109,13 +109,17 @@ export class WorkerControl {
     }
   }
 
+  get #isStopped(): boolean {
+    return this.#closed.signal.aborted
+  }
+
   async #run(): Promise<void> {
     const { signal } = this.#closed
-    while (!signal.aborted) {
+    while (!this.#isStopped) {
       try {
         await this.#round(signal)
       } catch (error) {
-        if (signal.aborted) return
+        if (this.#isStopped) return
         this.#logFailure(error)
         await this.#pause(signal)
       }
