@@ -13,7 +13,7 @@ export default defineConfig({
           exclude: ['test/integration/**', 'test/large/**', 'test/bench/**'],
           pool: 'forks',
           // Deadlines for what hangs, not measures of speed: the machine may be busy.
-          testTimeout: 60_000,
+          testTimeout: 180_000,
           hookTimeout: 60_000,
         },
       },
