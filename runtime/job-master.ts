@@ -67,6 +67,8 @@ export interface JobSummary {
   readonly producerAttempts: number
   readonly consumerAttempts: number
   readonly processRestarts: number
+  /** What each task process had resident at most. */
+  readonly taskProcesses: readonly { readonly pid: number; readonly peakMemoryBytes: number }[]
 }
 
 export interface JobResult {
@@ -154,6 +156,10 @@ export class JobMaster {
       producerAttempts: attemptsOf(stages.slice(0, -1)),
       consumerAttempts: attemptsOf(stages.slice(1)),
       processRestarts: this.#pool.restarts,
+      taskProcesses: [...this.#pool.peakMemoryBytes].map(([pid, peakMemoryBytes]) => ({
+        pid,
+        peakMemoryBytes,
+      })),
     }
   }
 

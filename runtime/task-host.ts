@@ -28,6 +28,8 @@ export interface TaskHostOptions {
   /** Unique among the task processes of the machine. */
   readonly name: string
   readonly send: (message: FromTaskProcess) => void
+  /** The most memory that this process has had resident so far. */
+  readonly peakMemoryBytes: () => number
 }
 
 /** Often enough for a progress line that moves. */
@@ -87,7 +89,11 @@ export class TaskHost {
 
   #scheduleHeartbeat(): void {
     this.#timer = this.#options.clock.setTimer(heartbeatIntervalMs, () => {
-      this.#options.send({ kind: 'heartbeat', progress: Object.fromEntries(this.#progress) })
+      this.#options.send({
+        kind: 'heartbeat',
+        progress: Object.fromEntries(this.#progress),
+        peakMemoryBytes: this.#options.peakMemoryBytes(),
+      })
       this.#scheduleHeartbeat()
     })
   }
@@ -100,7 +106,8 @@ export class TaskHost {
       const result = await this.#callTask(message, ends, signal)
       const committed = await commit(ends)
       const progress = this.#progress.get(message.run) ?? 0
-      return { kind: 'finished', run: message.run, result, committed, progress }
+      const peakMemoryBytes = this.#options.peakMemoryBytes()
+      return { kind: 'finished', run: message.run, result, committed, progress, peakMemoryBytes }
     } catch (error) {
       ends.output?.abort(error)
       return { kind: 'failed', run: message.run, error: describeTaskError(error) }

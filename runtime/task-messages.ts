@@ -66,12 +66,18 @@ export interface CommittedTotals {
 
 export type FromTaskProcess =
   | { readonly kind: 'ready' }
-  | { readonly kind: 'heartbeat'; readonly progress: Readonly<Record<number, number>> }
+  | {
+      readonly kind: 'heartbeat'
+      readonly progress: Readonly<Record<number, number>>
+      /** The most memory that the process has had resident so far. */
+      readonly peakMemoryBytes: number
+    }
   | {
       readonly kind: 'finished'
       readonly run: number
       readonly result: JsonValue
       readonly committed: CommittedTotals | undefined
+      readonly peakMemoryBytes: number
       /** The last progress that the attempt told, in bytes. */
       readonly progress: number
     }

@@ -9,6 +9,7 @@ import {
   shuffleServiceFactory,
   type ShuffleEnvironment,
 } from '../client/index.ts'
+import { peakMemoryBytes } from './peak-memory.ts'
 import { TaskHost } from './task-host.ts'
 import type { FromTaskProcess, SetUpMessage, ToTaskProcess } from './task-messages.ts'
 import type { TaskRegistry } from './task.ts'
@@ -60,6 +61,7 @@ async function setUp(message: SetUpMessage): Promise<void> {
     settings: message,
     name: String(process.pid),
     send,
+    peakMemoryBytes,
   })
   send({ kind: 'ready' })
 }

@@ -76,6 +76,7 @@ export class TaskProcessPool {
   readonly #limits: PoolLimits
   readonly #members = new Set<Member>()
   readonly #progress = new Map<number, number>()
+  readonly #peaks = new Map<number, number>()
   #restarts = 0
   #onEmpty: (() => void) | undefined
   #isClosing = false
@@ -88,6 +89,11 @@ export class TaskProcessPool {
   /** Processes started in place of ended ones. */
   get restarts(): number {
     return this.#restarts
+  }
+
+  /** The most memory that each process had resident, by its pid, as far as it told. */
+  get peakMemoryBytes(): ReadonlyMap<number, number> {
+    return this.#peaks
   }
 
   get processes(): readonly TaskProcess[] {
@@ -154,6 +160,9 @@ export class TaskProcessPool {
   #receive(member: Member, message: FromTaskProcess): void {
     member.silence.cancel()
     member.silence = this.#watchSilence(member.process)
+    if ('peakMemoryBytes' in message) {
+      this.#peaks.set(member.process.pid ?? 0, message.peakMemoryBytes)
+    }
     switch (message.kind) {
       case 'ready':
         member.isReady = true

@@ -20,6 +20,8 @@ export interface StringOption extends OptionBase {
   readonly default?: string
   readonly lengthMax?: number
   readonly pattern?: RegExp
+  /** What `pattern` allows, in words: "an address such as http://127.0.0.1:9700". */
+  readonly allowed?: string
 }
 
 /** A file or directory; a relative one is the caller's. */
@@ -314,6 +316,7 @@ function readList(
 }
 
 function describeString(option: StringOption): string {
+  if (option.allowed !== undefined) return option.allowed
   const length = `a text of at most ${String(option.lengthMax ?? stringLengthMax)} characters`
   return option.pattern === undefined ? length : `${length} like ${option.pattern.source}`
 }

@@ -16,6 +16,8 @@ export interface PreparedJob {
   readonly inputBytes: number
   /** What is to be removed when the job's process is gone before it could. */
   readonly temporaryFiles: readonly string[]
+  /** Called right before the tasks start: makes what they write to. */
+  begin(): Promise<void>
   /** Makes the output of what the last stage left; gets its results. What it was, for the summary. */
   commit(results: readonly JsonValue[]): Promise<JobOutput>
   /** Removes what an unfinished job left; idempotent, harmless after `commit`. */

@@ -20,7 +20,6 @@ export async function prepareSort(settings: JobSettings): Promise<PreparedJob> {
   const samples = await sampleInput(files, { separators: lineSeparators, includesEmpty: true })
   const splitters = encodeSplitters(chooseSplitters(samples, reduces))
   const splits = splitInput(files, maps)
-  await createPartial(output)
   return {
     plan: {
       name: 'sort',
@@ -45,6 +44,7 @@ export async function prepareSort(settings: JobSettings): Promise<PreparedJob> {
     },
     inputBytes: files.reduce((sum, file) => sum + file.sizeBytes, 0),
     temporaryFiles: [partialPath(output)],
+    begin: () => createPartial(output),
     commit: async (results) => {
       await commitPartial(output)
       const sum = (name: string) =>

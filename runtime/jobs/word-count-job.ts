@@ -46,8 +46,8 @@ export async function prepareWordCount(settings: JobSettings): Promise<PreparedJ
     },
     inputBytes: files.reduce((sum, file) => sum + file.sizeBytes, 0),
     temporaryFiles: [partialPath(output), ...parts],
+    begin: () => createPartial(output),
     commit: async (results) => {
-      await createPartial(output)
       await concatenate(parts, partialPath(output))
       await commitPartial(output)
       await removeAll(parts)

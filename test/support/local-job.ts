@@ -37,6 +37,7 @@ export async function runLocally(
     job.plan,
   )
   try {
+    await job.begin()
     const result = await master.run()
     return { result, output: await job.commit(result.results) }
   } finally {

@@ -93,6 +93,7 @@ export class LocalTaskProcess implements TaskProcess {
           tasks: this.#options.tasks,
           settings: message,
           name: `local-${this.pid}`,
+          peakMemoryBytes: () => 1,
           send: (answer) => {
             this.#answer(answer)
           },

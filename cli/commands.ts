@@ -1,0 +1,57 @@
+// All commands by name. Each is loaded when it is called: a worker should not carry the memory of
+// what it never runs.
+
+import type { Command } from './command.ts'
+
+export interface CommandEntry {
+  /** One line for the list of commands. */
+  readonly about: string
+  readonly load: () => Promise<Command>
+}
+
+export const commands: Readonly<Record<string, CommandEntry>> = {
+  local: {
+    about: 'Start a manager and workers on this machine, until Ctrl-C.',
+    load: async () => (await import('./local-command.ts')).localCommand,
+  },
+  sort: {
+    about: 'Sort the lines of a file by bytes, through the shuffle.',
+    load: async () => (await import('./job-commands.ts')).sortCommand,
+  },
+  'word-count': {
+    about: 'Count the words of a file, through the shuffle.',
+    load: async () => (await import('./job-commands.ts')).wordCountCommand,
+  },
+  'main-job': {
+    about: 'Count words of real text on a cluster of its own, and check the result.',
+    load: async () => (await import('./main-job-command.ts')).mainJobCommand,
+  },
+  status: {
+    about: 'The cluster in a few figures.',
+    load: async () => (await import('./cluster-commands.ts')).statusCommand,
+  },
+  jobs: {
+    about: 'The jobs that the manager knows.',
+    load: async () => (await import('./cluster-commands.ts')).jobsCommand,
+  },
+  workers: {
+    about: 'The workers that the manager knows.',
+    load: async () => (await import('./cluster-commands.ts')).workersCommand,
+  },
+  partitions: {
+    about: "A job's partitions: where they are and in which state.",
+    load: async () => (await import('./cluster-commands.ts')).partitionsCommand,
+  },
+  release: {
+    about: 'Release everything of a job.',
+    load: async () => (await import('./cluster-commands.ts')).releaseCommand,
+  },
+  manager: {
+    about: 'Run a shuffle manager.',
+    load: async () => (await import('./service-commands.ts')).managerCommand,
+  },
+  worker: {
+    about: 'Run a shuffle worker.',
+    load: async () => (await import('./service-commands.ts')).workerCommand,
+  },
+}

@@ -1,0 +1,133 @@
+// `sluice local`: a cluster on this machine, until it is told to stop.
+
+import { declareOptions } from '../client/common/options.ts'
+import { formatBytes } from '../client/common/option-kinds.ts'
+import { exitCodes, type CommandContext } from './command.ts'
+import { LocalCluster } from './local-cluster.ts'
+import { optionCommand } from './option-command.ts'
+import { exitCodeOfSignal } from './run-command.ts'
+
+export const localOptions = declareOptions('local', {
+  workers: {
+    name: 'workers',
+    type: 'integer',
+    default: 2,
+    min: 1,
+    max: 64,
+    about: 'Workers to start.',
+  },
+  freePorts: {
+    name: 'free-ports',
+    type: 'boolean',
+    default: false,
+    about: 'Take any free ports, not 9700 for the manager and 9710, 9720 … for the workers.',
+  },
+  directory: {
+    name: 'directory',
+    type: 'path',
+    about:
+      'Where the data go and stay for the next start; without it a temporary directory that is removed at the end.',
+  },
+  workerMemoryBytes: {
+    name: 'worker-memory',
+    type: 'bytes',
+    default: '64mb',
+    min: '8mb',
+    about: 'Buffer memory of each worker.',
+  },
+  clusterId: {
+    name: 'cluster-id',
+    type: 'string',
+    default: 'sluice',
+    lengthMax: 200,
+    about: 'Name of the cluster.',
+  },
+  json: {
+    name: 'json',
+    type: 'boolean',
+    default: false,
+    about: 'Print a line of JSON with addresses and process ids when all are ready.',
+  },
+})
+
+export const localCommand = optionCommand({
+  declaration: localOptions,
+  usage: 'sluice local [--workers N] [options]',
+  about:
+    'Starts a manager and workers as processes on this machine and says how to use them. Ctrl-C stops all of them, and so does the end of this command for any other reason. They listen on the loopback address only and ask for no token.',
+  examples: [
+    { about: 'A cluster of three workers', command: 'sluice local --workers 3' },
+    {
+      about: 'Data that stay for the next time',
+      command: 'sluice local --directory ./sluice-data',
+    },
+  ],
+  run: async ({ values }, context) => {
+    const cluster = await LocalCluster.start({
+      workerCount: values.workers,
+      ports: values.freePorts ? 'free' : 'default',
+      clusterId: values.clusterId,
+      workerArguments: [`--memory=${formatBytes(values.workerMemoryBytes)}`],
+      onLog: (text) => {
+        context.note(text)
+      },
+      ...(values.directory === undefined ? {} : { directory: values.directory }),
+    })
+    try {
+      context.print(values.json ? clusterJson(cluster) : clusterText(cluster))
+      const hasEnded = await Promise.race([stopAsked(context), cluster.anyExited.then(() => true)])
+      if (!hasEnded) return exitCodeOfSignal(context.signal)
+      context.note('sluice local: one of the processes has ended; the others are stopped\n')
+      return exitCodes.failure
+    } finally {
+      await cluster.stop()
+    }
+  },
+})
+
+function stopAsked({ signal }: CommandContext): Promise<false> {
+  return new Promise((resolve) => {
+    const stop = () => {
+      resolve(false)
+    }
+    if (signal.aborted) stop()
+    else signal.addEventListener('abort', stop, { once: true })
+  })
+}
+
+function clusterJson({ manager, workers, managerUrl, directory }: LocalCluster): string {
+  const line = {
+    role: 'local',
+    url: managerUrl,
+    directory,
+    managerPid: manager.pid,
+    workers: workers.map(({ ready, pid }) => ({
+      workerId: ready.workerId,
+      dataPort: ready.dataPort,
+      httpPort: ready.httpPort,
+      pid,
+    })),
+  }
+  return `${JSON.stringify(line)}\n`
+}
+
+function clusterText({ workers, managerUrl, directory }: LocalCluster): string {
+  const isDefault = managerUrl === 'http://127.0.0.1:9700'
+  const flag = isDefault ? '' : ` --manager ${managerUrl}`
+  const lines = workers.map(
+    ({ ready }) =>
+      `worker   ${ready.workerId ?? ''}: data port ${ready.dataPort ?? 0}, metrics http://127.0.0.1:${ready.httpPort ?? 0}/metrics`,
+  )
+  return `manager  ${managerUrl} (API: ${managerUrl}/openapi.json, metrics: ${managerUrl}/metrics)
+${lines.join('\n')}
+data     ${directory}
+
+In another terminal:
+  sluice status${flag}
+  sluice sort --input FILE --output FILE --manager ${managerUrl}
+  sluice jobs${flag}
+  sluice workers${flag}
+
+Ctrl-C stops all of it.
+`
+}
