@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { ShuffleError, isShuffleError } from '../client/common/errors.ts'
 import { loadOptions } from '../client/common/load-options.ts'
-import { createLogger, type LogLevel } from '../client/common/log.ts'
+import { createLogger } from '../client/common/log.ts'
 import { realWorld } from '../client/common/real-world.ts'
 import { ShuffleManager } from './manager.ts'
 import { managerOptions, type ManagerOptions } from './options.ts'

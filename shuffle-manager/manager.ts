@@ -10,7 +10,6 @@ import type { ClusterOptions } from './cluster/cluster-options.ts'
 import { HttpServer } from './http/http-server.ts'
 import { declareClusterMetrics, declareManagerMetrics } from './manager-metrics.ts'
 import type { ManagerOptions } from './options.ts'
-import type { PlacementName } from './placement/placement.ts'
 import { openEpoch, type OpenedEpoch } from './state/epoch-file.ts'
 
 export const managerVersion = '0.1.0'

@@ -190,16 +190,19 @@ export class ShuffleMaster {
   }
 
   async #run(): Promise<void> {
-    const { signal } = this.#closed
     while (!this.#isClosed) {
-      try {
-        if (this.#jobs.size === 0) await this.#untilWoken()
-        else await this.#round(signal)
-      } catch (error) {
-        if (this.#isClosed) return
-        this.#logger.debug({ error: String(error) }, 'heartbeat to the shuffle manager failed')
-        await this.#pause()
-      }
+      if (this.#jobs.size === 0) await this.#untilWoken()
+      else await this.#roundOrPause()
+    }
+  }
+
+  async #roundOrPause(): Promise<void> {
+    try {
+      await this.#round(this.#closed.signal)
+    } catch (error) {
+      if (this.#isClosed) return
+      this.#logger.debug({ error: String(error) }, 'heartbeat to the shuffle manager failed')
+      await this.#pause()
     }
   }
 

@@ -114,15 +114,16 @@ export class WorkerControl {
   }
 
   async #run(): Promise<void> {
-    const { signal } = this.#closed
-    while (!this.#isStopped) {
-      try {
-        await this.#round(signal)
-      } catch (error) {
-        if (this.#isStopped) return
-        this.#logFailure(error)
-        await this.#pause(signal)
-      }
+    while (!this.#isStopped) await this.#roundOrPause(this.#closed.signal)
+  }
+
+  async #roundOrPause(signal: AbortSignal): Promise<void> {
+    try {
+      await this.#round(signal)
+    } catch (error) {
+      if (this.#isStopped) return
+      this.#logFailure(error)
+      await this.#pause(signal)
     }
   }
 
