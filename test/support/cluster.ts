@@ -45,7 +45,8 @@ export class ChildRun {
   constructor(command: string, args: readonly string[], options: RunOptions = {}) {
     this.child = spawn(command, args, {
       stdio: ['pipe', 'pipe', 'pipe'],
-      env: { ...process.env, ...options.env },
+      // Enough threads for a worker's file calls: else it starts itself once more, and a kill hits two.
+      env: { UV_THREADPOOL_SIZE: '16', ...process.env, ...options.env },
       cwd: options.cwd ?? repositoryRoot,
       detached: options.detached ?? false,
     })
