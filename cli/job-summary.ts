@@ -24,8 +24,8 @@ export function summaryText(run: JobRun): string {
     `time        ${humanDuration(summary.durationMs)}, ${humanBytes(inputBytes / seconds)}/s`,
     `tasks       ${stages.join('; ')}`,
     `attempts    ${summary.producerAttempts} of producers (${lostText(run)})`,
-    `shuffled    ${humanBytes(counters.takenBytes)}, ${humanBytes(counters.takenStoredBytes)} as stored`,
-    `read        ${humanBytes(counters.givenBytes)} given by the workers`,
+    `shuffled    ${humanBytes(counters.takenUncompressedBytes)}, compressed to ${humanBytes(counters.takenBytes)} (workers' counters)`,
+    `read        ${humanBytes(counters.givenBytes)} (workers' counters)`,
     `memory      ${humanBytes(peak)} at most in a task process`,
     '',
   ].join('\n')

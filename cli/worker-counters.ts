@@ -4,11 +4,14 @@ import { request } from 'undici'
 
 import { ShuffleError } from '../client/index.ts'
 
-/** The counters that are read, by the name that summaries give them. */
+/** The counters that are read, as samples of the workers, by the name that summaries give them. */
 export const counterNames = {
-  takenBytes: 'sluice_worker_written_uncompressed_bytes_total',
-  takenStoredBytes: 'sluice_worker_written_bytes_total',
-  givenBytes: 'sluice_worker_read_bytes_total',
+  /** Data frames of producers, as compressed by them. */
+  takenBytes: 'sluice_worker_data_bytes_total{direction="in"}',
+  /** Of committed partitions, before compression. */
+  takenUncompressedBytes: 'sluice_worker_committed_uncompressed_bytes_total',
+  /** Data frames to consumers. */
+  givenBytes: 'sluice_worker_data_bytes_total{direction="out"}',
 } as const
 
 export type CounterName = keyof typeof counterNames
@@ -17,7 +20,11 @@ export type WorkerCounters = Readonly<Record<CounterName, number>>
 /** Counters by the address of the worker that they are of. */
 export type CountersByWorker = ReadonlyMap<string, WorkerCounters>
 
-export const zeroCounters: WorkerCounters = { takenBytes: 0, takenStoredBytes: 0, givenBytes: 0 }
+export const zeroCounters: WorkerCounters = {
+  takenBytes: 0,
+  takenUncompressedBytes: 0,
+  givenBytes: 0,
+}
 
 const scrapeTimeoutMs = 5000
 
@@ -39,16 +46,20 @@ export async function readCounters(
   return found
 }
 
-/** The counters in a text of Prometheus, summed over labels. */
+/** The counters in a text of Prometheus. */
 export function parseCounters(text: string): WorkerCounters {
-  const sums: Record<CounterName, number> = { ...zeroCounters }
-  for (const line of text.split('\n')) {
-    const [, name, value] = /^([a-zA-Z_:][\w:]*)(?:\{.*\})? (\S+)/.exec(line) ?? []
-    for (const [key, metric] of Object.entries(counterNames) as [CounterName, string][]) {
-      if (name === metric) sums[key] += Number(value)
-    }
+  const samples = new Map(text.split('\n').map(splitSample))
+  const valueOf = (name: CounterName) => samples.get(counterNames[name]) ?? 0
+  return {
+    takenBytes: valueOf('takenBytes'),
+    takenUncompressedBytes: valueOf('takenUncompressedBytes'),
+    givenBytes: valueOf('givenBytes'),
   }
-  return sums
+}
+
+function splitSample(line: string): readonly [string, number] {
+  const space = line.lastIndexOf(' ')
+  return [line.slice(0, space), Number(line.slice(space + 1))]
 }
 
 /** What was counted in between. A worker that started anew began again at zero. */

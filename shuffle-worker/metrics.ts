@@ -33,6 +33,7 @@ export class WorkerMetrics {
   readonly registry: Registry
   readonly #bytes: Counter<'direction'>
   readonly #frames: Counter<'direction'>
+  readonly #uncompressedBytes: Counter
   readonly #errors: Counter<'code'>
   readonly #diskReadBytes: Counter
 
@@ -49,6 +50,11 @@ export class WorkerMetrics {
       name: 'sluice_worker_data_frames_total',
       help: 'Data frames, in: WriteData; out: ReadData.',
       labelNames: ['direction'] as const,
+      registers,
+    })
+    this.#uncompressedBytes = new Counter({
+      name: 'sluice_worker_committed_uncompressed_bytes_total',
+      help: 'Bytes of committed partitions before compression, broadcast ones once per subpartition.',
       registers,
     })
     this.#errors = new Counter({
@@ -77,6 +83,10 @@ export class WorkerMetrics {
   sent(frame: { readonly bytes: number }): void {
     this.#bytes.inc({ direction: 'out' }, frame.bytes)
     this.#frames.inc({ direction: 'out' })
+  }
+
+  committed(partition: { readonly uncompressedBytes: number }): void {
+    this.#uncompressedBytes.inc(partition.uncompressedBytes)
   }
 
   failed(error: ShuffleError): void {

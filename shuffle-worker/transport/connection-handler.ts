@@ -31,6 +31,8 @@ import type { WritingOutput, WritingView } from '../write/writing-view.ts'
 export interface TransferCounters {
   received(frame: { readonly bytes: number }): void
   sent(frame: { readonly bytes: number }): void
+  /** A partition was committed; its bytes as its producer had them before compression. */
+  committed(partition: { readonly uncompressedBytes: number }): void
   failed(error: ShuffleError): void
 }
 
@@ -245,7 +247,8 @@ export class ConnectionHandler implements ProtocolHandler {
       sendCredit: (regionIndex, credit) => {
         connection.send(messages.AddCredit, channelId, { credit, regionIndex })
       },
-      sendCommitted: (totals) => {
+      sendCommitted: (totals, uncompressedBytes) => {
+        this.#options.counters.committed({ uncompressedBytes })
         connection.send(messages.WriteCommitted, channelId, totals)
       },
       sendError: (error) => {

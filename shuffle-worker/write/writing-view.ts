@@ -32,7 +32,7 @@ export interface WritingOutput {
   sendOpened(): void
   sendCredit(regionIndex: number, count: number): void
   /** The last frame of the channel. */
-  sendCommitted(totals: CommittedTotals): void
+  sendCommitted(totals: CommittedTotals, uncompressedBytes: number): void
   /** The write has failed: the last frame of the channel. */
   sendError(error: ShuffleError): void
 }
@@ -275,7 +275,8 @@ export class WritingView {
     const totals = await this.#within(committing, 'commit', this.#options.commitTimeoutMs)
     if (this.#hasEnded) return
     this.#writer = undefined
-    this.#options.output.sendCommitted(totals)
+    const uncompressedBytes = counts.reduce((sum, bytes) => sum + bytes, 0)
+    this.#options.output.sendCommitted(totals, uncompressedBytes)
     this.#end(undefined)
   }
 
