@@ -44,7 +44,7 @@ export type {
   LostPartition,
   PartitionDescriptor,
   ProducerDescriptor,
-} from './master/shuffle-master.ts'
+} from './master/shuffle-master-types.ts'
 export type { BatchOrigin, EventBatch, GateBatch, RecordBatch } from './read/record-batch.ts'
 export { defaultEnvironmentOptions } from './shuffle-environment.ts'
 export { shuffleServiceFactory } from './shuffle-service-factory.ts'

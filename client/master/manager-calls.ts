@@ -1,16 +1,19 @@
 // The longer conversations of a ShuffleMaster with the manager: registration with the list, in pages,
 // and a batch of allocations.
 
-import { ShuffleError } from '../common/errors.ts'
+import { ShuffleError, isShuffleError } from '../common/errors.ts'
 import { parseWorkerId, type ClientId } from '../common/ids.ts'
 import { managerApi } from '../manager/api.ts'
-import { encodeAttempts } from '../manager/key-columns.ts'
+import { encodeAttempts, encodeKeys } from '../manager/key-columns.ts'
 import { pagesOfGroups } from '../manager/list-pages.ts'
 import type { ManagerClient } from '../manager/manager-client.ts'
 import type { CallAnswer } from '../manager/route.ts'
 import type { AllocationBatch } from './allocation-batches.ts'
 import type { MasterJob } from './master-job.ts'
 import type { ShuffleDescriptor } from './shuffle-descriptor.ts'
+
+/** Keys of one release call: with the longest ids below the body limit. */
+const releaseKeysMax = 4_000
 
 /** Registers the job with the epoch that it has, or a new one, and sends its list. */
 export async function registerAndReport(
@@ -90,6 +93,28 @@ export async function allocateBatch(
     { signal: options.signal },
   )
   return descriptorsOf(batch, answer, options)
+}
+
+/** Releases what the job has to release; answers the error that put the rest off. */
+export async function sendReleases(
+  client: ManagerClient,
+  job: MasterJob,
+  options: { readonly retryForMs?: number },
+): Promise<unknown> {
+  while (job.hasReleases && job.jobEpoch !== undefined) {
+    const keys = job.takeReleases(releaseKeysMax)
+    const body = { jobEpoch: job.jobEpoch, keys: encodeKeys(keys) }
+    const input = { params: { jobId: job.jobId }, query: {}, body }
+    try {
+      await client.call(managerApi.releasePartitions, input, options)
+    } catch (error) {
+      // A job that has to register anew leaves them out of its list: then they are released too.
+      if (isShuffleError(error, 'JOB_UNKNOWN', 'SUPERSEDED')) continue
+      job.releaseFailed(keys)
+      return error
+    }
+  }
+  return undefined
 }
 
 /** Each host once, and for each producer which; nothing when none is known. */

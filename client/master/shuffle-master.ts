@@ -14,22 +14,14 @@ import { randomHex } from '../common/random.ts'
 import type { World } from '../common/world.ts'
 import { managerApi } from '../manager/api.ts'
 import type { JobBeatAnswer } from '../manager/api-jobs.ts'
-import { encodeKeys } from '../manager/key-columns.ts'
 import type { ManagerClient } from '../manager/manager-client.ts'
 import type { DataSetFacts } from '../manager/schemas.ts'
 import { AllocationBatches, type AllocationBatch } from './allocation-batches.ts'
-import { allocateBatch, registerAndReport } from './manager-calls.ts'
+import { allocateBatch, registerAndReport, sendReleases } from './manager-calls.ts'
 import { MasterJob } from './master-job.ts'
 import type { ShuffleDescriptor } from './shuffle-descriptor.ts'
 import type {
   JobShuffleContext,
-  PartitionDescriptor,
-  ProducerDescriptor,
-} from './shuffle-master-types.ts'
-
-export type {
-  JobShuffleContext,
-  LostPartition,
   PartitionDescriptor,
   ProducerDescriptor,
 } from './shuffle-master-types.ts'
@@ -51,8 +43,6 @@ const heartbeatIntervalDefaultMs = 5_000
 const allocateForDefaultMs = 10_000
 /** Between heartbeats that fail, and between tries of an allocation that no worker fits. */
 const pauseMs = 250
-/** Keys of one release call: with the longest ids below the body limit. */
-const releaseKeysMax = 4_000
 /** Of the last words of a master that closes. */
 const closeForMs = 1_000
 
@@ -360,20 +350,10 @@ export class ShuffleMaster {
   /** What fails stays to be released with the next heartbeat. */
   async #flushReleases(options: { readonly retryForMs?: number }): Promise<void> {
     for (const job of [...this.#jobs.values()]) {
-      while (job.hasReleases && job.jobEpoch !== undefined) {
-        const keys = job.takeReleases(releaseKeysMax)
-        const body = { jobEpoch: job.jobEpoch, keys: encodeKeys(keys) }
-        const input = { params: { jobId: job.jobId }, query: {}, body }
-        try {
-          await this.#client.call(managerApi.releasePartitions, input, options)
-        } catch (error) {
-          // A job that has to register anew leaves them out of its list: then they are released too.
-          if (isShuffleError(error, 'JOB_UNKNOWN', 'SUPERSEDED')) continue
-          job.releaseFailed(keys)
-          this.#logger.debug({ jobId: job.jobId, error: String(error) }, 'release is put off')
-          return
-        }
-      }
+      const error = await sendReleases(this.#client, job, options)
+      if (error === undefined) continue
+      this.#logger.debug({ jobId: job.jobId, error: String(error) }, 'release is put off')
+      return
     }
   }
 
