@@ -109,7 +109,6 @@ export class ManagerClient implements PartitionLocator {
       url: options.url,
     })
     this.#headers = {
-      'content-type': 'application/json',
       [headers.cluster]: options.clusterId,
       ...(options.token === undefined ? {} : { authorization: `Bearer ${options.token}` }),
     }
@@ -237,6 +236,8 @@ export class ManagerClient implements PartitionLocator {
       ),
       headers: {
         ...this.#headers,
+        // A call without a body must not name a type: the server would look for one.
+        ...(attempt.body === undefined ? {} : { 'content-type': 'application/json' }),
         ...(this.#managerEpoch === 0 ? {} : { [headers.managerEpoch]: String(this.#managerEpoch) }),
       },
       ...(attempt.body === undefined ? {} : { body: attempt.body }),
