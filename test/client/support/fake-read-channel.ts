@@ -105,7 +105,7 @@ export class FakeReadChannel {
     this.#finishServed()
     if (!this.#isListEnded || this.#served.length > 0) return
     if (!this.#connection.reads.delete(this.#id)) return
-    this.#send('ReadFinish', {
+    this.#connection.protocol.send(messages.ReadFinish, this.#id, {
       partitionCount: this.#listLength,
       frameCount: this.#frames,
       entryCount: this.#entries,
@@ -125,7 +125,10 @@ export class FakeReadChannel {
 
   #fail(partition: number, code: ErrorCode): void {
     const error = new ShuffleError(code, 'as the test wants it')
-    this.#send('PartitionFailed', { partition, ...wireErrorFields(error) })
+    this.#connection.protocol.send(messages.PartitionFailed, this.#id, {
+      partition,
+      ...wireErrorFields(error),
+    })
   }
 
   #announce(): void {
@@ -135,7 +138,7 @@ export class FakeReadChannel {
     if (bufferCount === 0 && this.#backlog === 0) return
     this.#backlog = bufferCount
     this.#announcedMax = Math.max(this.#announcedMax, bufferCount + this.#frames)
-    this.#send('Backlog', { bufferCount })
+    this.#connection.protocol.send(messages.Backlog, this.#id, { bufferCount })
   }
 
   #sendFrame(): void {
@@ -188,20 +191,13 @@ export class FakeReadChannel {
   #finishServed(): void {
     const miscount = this.#connection.worker.faults.miscounts ? 1 : 0
     for (const served of this.#served.filter(({ runs }) => runs.length === 0)) {
-      this.#send('PartitionFinish', {
+      this.#connection.protocol.send(messages.PartitionFinish, this.#id, {
         partition: served.index,
         entryCount: served.entryCount + miscount,
         byteCount: served.byteCount,
       })
     }
     this.#served = this.#served.filter(({ runs }) => runs.length > 0)
-  }
-
-  #send<Name extends 'PartitionFinish' | 'PartitionFailed' | 'ReadFinish' | 'Backlog'>(
-    name: Name,
-    fields: MessageFields<Name>,
-  ): void {
-    this.#connection.protocol.send(messages[name] as never, this.#id, fields as never)
   }
 }
 
