@@ -3,11 +3,12 @@
 // The thread pool of a process has the size that its environment named at its start. Where that is
 // too small for the disks the worker starts again as a child with a larger one; the two end together.
 
+// eslint-disable-next-line @typescript-eslint/no-restricted-imports -- the process itself, not the services
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { isShuffleError, ShuffleError } from '../client/common/errors.ts'
 import { loadOptions } from '../client/common/load-options.ts'
-import { createLogger, type LogLevel } from '../client/common/log.ts'
+import { createLogger } from '../client/common/log.ts'
 import { realWorld } from '../client/common/real-world.ts'
 import {
   type DirectoryOption,
@@ -26,7 +27,7 @@ interface Configuration {
 }
 
 /** Set in the environment of a worker that was started again with a larger thread pool. */
-const restartedVariable = 'SLUICE_WORKER_RESTARTED'
+const restartedVariable = 'SLUICE_RESTARTED'
 const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
 
 /** Runs a worker until SIGTERM, SIGINT or, if so asked, the end of its input; resolves to the exit code. */
