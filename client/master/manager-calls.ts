@@ -95,12 +95,12 @@ export async function allocateBatch(
   return descriptorsOf(batch, answer, options)
 }
 
-/** Releases what the job has to release; answers the error that put the rest off. */
+/** Releases what the job has to release; answers why the rest was put off. */
 export async function sendReleases(
   client: ManagerClient,
   job: MasterJob,
   options: { readonly retryForMs?: number },
-): Promise<unknown> {
+): Promise<string | undefined> {
   while (job.hasReleases && job.jobEpoch !== undefined) {
     const keys = job.takeReleases(releaseKeysMax)
     const body = { jobEpoch: job.jobEpoch, keys: encodeKeys(keys) }
@@ -111,7 +111,7 @@ export async function sendReleases(
       // A job that has to register anew leaves them out of its list: then they are released too.
       if (isShuffleError(error, 'JOB_UNKNOWN', 'SUPERSEDED')) continue
       job.releaseFailed(keys)
-      return error
+      return String(error)
     }
   }
   return undefined

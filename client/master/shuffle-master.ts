@@ -350,9 +350,9 @@ export class ShuffleMaster {
   /** What fails stays to be released with the next heartbeat. */
   async #flushReleases(options: { readonly retryForMs?: number }): Promise<void> {
     for (const job of [...this.#jobs.values()]) {
-      const error = await sendReleases(this.#client, job, options)
-      if (error === undefined) continue
-      this.#logger.debug({ jobId: job.jobId, error: String(error) }, 'release is put off')
+      const reason = await sendReleases(this.#client, job, options)
+      if (reason === undefined) continue
+      this.#logger.debug({ jobId: job.jobId, reason }, 'release is put off')
       return
     }
   }
