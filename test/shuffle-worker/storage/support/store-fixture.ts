@@ -21,9 +21,11 @@ import {
 } from '../../../../client/protocol/entry.ts'
 import { MemoryLedger } from '../../../../shuffle-worker/memory/memory-ledger.ts'
 import { DataStore, type DataStoreOptions } from '../../../../shuffle-worker/storage/data-store.ts'
+import type { PartitionFacts } from '../../../../shuffle-worker/storage/partition-format.ts'
 import type {
   CommittedTotals,
   DiskKind,
+  Durability,
   FilledBuffer,
   MapPartition,
   PartitionWriter,
@@ -43,6 +45,21 @@ export function keyOf(partitionIndex: number, attempt = 'a1'): PartitionKey {
 
 export function allocationOf(sequence: number): AllocationId {
   return { managerEpoch: 1, jobEpoch: 1, sequence }
+}
+
+export function factsOf(key: PartitionKey, durability: Durability = 'none'): PartitionFacts {
+  return {
+    key,
+    allocation: allocationOf(key.partitionIndex),
+    subpartitionCount: 3,
+    bufferSizeBytes,
+    codec: 'none',
+    durability,
+    regionCount: 0,
+    entryCount: 0,
+    byteCount: 0,
+    recordCount: 0,
+  }
 }
 
 export function newLedger(world: World): MemoryLedger {

@@ -1,0 +1,219 @@
+import { expect } from 'vitest'
+import type { PartitionKeyText } from '../../../../client/common/ids.ts'
+import { partitionKeyText } from '../../../../client/common/ids.ts'
+import type { Durability } from '../../../../shuffle-worker/storage/storage-types.ts'
+import { VirtualWorld, type VirtualProcess } from '../../../support/virtual-world.ts'
+import {
+  entriesOf,
+  openStore,
+  partitionOf,
+  readEntries,
+  writePartition,
+  type StoreFixture,
+  type TestPartition,
+} from './store-fixture.ts'
+
+// A kill -9 before and after every file call of a worker's life: its first start, commits, a release
+// and a clean stop; and once more at every call of the start after that.
+
+const smallPartitionBytesMax = 1024
+
+export interface Variant {
+  readonly durability: Durability
+  readonly payloadBytes: number
+}
+
+/** What the outside has been told. */
+interface Told {
+  readonly started: Set<PartitionKeyText>
+  readonly committed: Set<PartitionKeyText>
+  readonly askedToRelease: Set<PartitionKeyText>
+  readonly gone: Set<PartitionKeyText>
+  isStopping: boolean
+  isStopped: boolean
+}
+
+function nothingTold(): Told {
+  return {
+    started: new Set(),
+    committed: new Set(),
+    askedToRelease: new Set(),
+    gone: new Set(),
+    isStopping: false,
+    isStopped: false,
+  }
+}
+
+const allPartitions = new Map<PartitionKeyText, TestPartition>()
+
+function partitionOfVariant(index: number, { payloadBytes }: Variant): TestPartition {
+  const partition = partitionOf(index, payloadBytes, { attempt: `size-${String(payloadBytes)}` })
+  allPartitions.set(partitionKeyText(partition.key), partition)
+  return partition
+}
+
+async function live(
+  process: VirtualProcess,
+  variant: Variant,
+  told: Told,
+  indexes: readonly [number, number, number],
+): Promise<void> {
+  const fixture = await openStore(process, {
+    durability: variant.durability,
+    smallPartitionBytesMax,
+  })
+  const { store } = fixture
+  const [first, second, third] = indexes.map((index) => partitionOfVariant(index, variant))
+  if (first === undefined || second === undefined || third === undefined) throw new Error()
+  await write(fixture, first, told)
+  await write(fixture, second, told)
+  const firstText = partitionKeyText(first.key)
+  const gone = new Promise<void>((resolve) => {
+    store.onChange((change) => {
+      if (change.kind !== 'released') return
+      for (const key of change.keys) told.gone.add(partitionKeyText(key))
+      resolve()
+    })
+  })
+  told.askedToRelease.add(firstText)
+  store.release([first.key])
+  await gone
+  await write(fixture, third, told)
+  told.isStopping = true
+  await store.close()
+  told.isStopped = true
+}
+
+async function write(fixture: StoreFixture, partition: TestPartition, told: Told): Promise<void> {
+  const text = partitionKeyText(partition.key)
+  told.started.add(text)
+  await writePartition(fixture, partition)
+  told.committed.add(text)
+}
+
+async function contentsOf({ store }: StoreFixture): Promise<Map<PartitionKeyText, Buffer>> {
+  const contents = new Map<PartitionKeyText, Buffer>()
+  for (const { key } of store.list()) {
+    const found = store.lookup(key)
+    if (found.state !== 'committed') throw new Error(`${found.state} after a start`)
+    contents.set(partitionKeyText(key), await readEntries(found.partition))
+  }
+  return contents
+}
+
+export type End = 'killed' | 'power lost, unsynced dropped' | 'power lost, unsynced torn'
+
+const losses = {
+  killed: undefined,
+  'power lost, unsynced dropped': 'drop',
+  'power lost, unsynced torn': 'random',
+} as const
+
+/** Starts a worker's life and ends it at call `operation`; false when it ended by itself before. */
+async function dieAt(
+  virtual: VirtualWorld,
+  operation: number,
+  when: 'before' | 'after',
+  run: (process: VirtualProcess) => Promise<void>,
+): Promise<boolean> {
+  const process = virtual.start('main')
+  const state = { isDead: false, isDone: false }
+  virtual.disk().stopAt(virtual.disk().operationCount + operation, when, () => {
+    state.isDead = true
+    process.kill()
+  })
+  const running = run(process).then(() => {
+    state.isDone = true
+  })
+  await virtual.clock.runUntil(() => state.isDead || state.isDone)
+  if (state.isDone) await running
+  virtual.disk().stopAt(-1, when, () => undefined)
+  process.kill()
+  // What was under way in the kernel may still happen.
+  await virtual.clock.settle()
+  return state.isDead
+}
+
+async function check(virtual: VirtualWorld, variant: Variant, told: Told, end: End): Promise<void> {
+  const fixture = await virtual.drive(
+    openStore(virtual.start('main'), { durability: variant.durability, smallPartitionBytesMax }),
+  )
+  const contents = await virtual.drive(contentsOf(fixture))
+  const isKept = end === 'killed' || variant.durability === 'sync' || told.isStopped
+  const mustBe = [...told.committed].filter((text) => !told.askedToRelease.has(text))
+  if (isKept) for (const text of mustBe) expect([...contents.keys()]).toContain(text)
+  if (!isKept && !told.isStopping) expect([...contents.keys()]).toEqual([])
+  for (const [text, bytes] of contents) {
+    expect(told.started).toContain(text)
+    if (end === 'killed') expect(told.gone).not.toContain(text)
+    const partition = allPartitions.get(text)
+    expect(partition && bytes.equals(entriesOf(partition))).toBe(true)
+  }
+  expectNothingElse(virtual, contents.size, variant)
+  await virtual.drive(fixture.store.close())
+  fixture.ledger.assertBalanced()
+  expect(fixture.ledger.usedBytes('write') + fixture.ledger.usedBytes('index')).toBe(0)
+  expect(virtual.disk().openFileCount).toBe(0)
+}
+
+function expectNothingElse(virtual: VirtualWorld, partitionCount: number, variant: Variant): void {
+  const files = virtual.disk().filesBelow('/data')
+  const left = files.filter((path) => /\.partial$|\.new$/.test(path))
+  expect(left).toEqual([])
+  const data = files.filter((path) => path.endsWith('.data'))
+  const isSmall = variant.payloadBytes < 256
+  expect(data).toHaveLength(isSmall ? 0 : partitionCount)
+  if (partitionCount === 0) expect(files.filter((path) => path.endsWith('.segment'))).toEqual([])
+}
+
+export const ends = Object.keys(losses) as readonly End[]
+
+export const variants: readonly (readonly [string, Variant])[] = [
+  ['a file each, not synced', { durability: 'none', payloadBytes: 1000 }],
+  ['a file each, synced', { durability: 'sync', payloadBytes: 1000 }],
+  ['the shared log, not synced', { durability: 'none', payloadBytes: 40 }],
+  ['the shared log, synced', { durability: 'sync', payloadBytes: 40 }],
+]
+
+/** A worker's life is ended at each of its file calls in turn; then the next start is looked at. */
+export async function endAtEachCall(
+  variant: Variant,
+  end: End,
+  when: 'before' | 'after',
+): Promise<void> {
+  for (let operation = 1; ; operation += 1) {
+    const virtual = new VirtualWorld({ seed: operation })
+    const told = nothingTold()
+    const isDead = await dieAt(virtual, operation, when, (process) =>
+      live(process, variant, told, [1, 2, 3]),
+    )
+    const loss = losses[end]
+    if (loss !== undefined) virtual.disk().crash(loss)
+    await check(virtual, variant, told, end)
+    if (!isDead) return
+  }
+}
+
+/** The same twice in a row: the life after the first kill is itself killed at each of its calls. */
+export async function killTwice(
+  variant: Variant,
+  calls: { readonly first: number; readonly stride: number },
+): Promise<void> {
+  const whole = new VirtualWorld()
+  await whole.drive(live(whole.main, variant, nothingTold(), [1, 2, 3]))
+  const callCount = whole.disk().operationCount
+  for (let operation = calls.first; operation <= callCount; operation += calls.stride) {
+    for (let again = 1; ; again += 1) {
+      const virtual = new VirtualWorld({ seed: operation })
+      const told = nothingTold()
+      await dieAt(virtual, operation, 'before', (process) =>
+        live(process, variant, told, [1, 2, 3]),
+      )
+      const isDead = await dieAt(virtual, again, 'before', (process) =>
+        live(process, variant, told, [4, 5, 6]),
+      )
+      await check(virtual, variant, told, 'killed')
+      if (!isDead) break
+    }
+  }
+}
