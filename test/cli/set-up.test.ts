@@ -8,6 +8,8 @@ import { expect, test } from 'vitest'
 import { projectRoot } from '../support/source-tree.ts'
 import { withTemporaryDirectory } from '../support/temporary-directory.ts'
 
+const setUpModule = new URL('../../cli/set-up.mjs', import.meta.url).href
+
 interface Ended {
   readonly code: number | null
   readonly out: string
@@ -177,7 +179,7 @@ test('the lock of a process that is gone does not hold, half-made parts are made
 })
 
 test('an old Node is refused by its version', async () => {
-  const module = (await import('../../cli/set-up.mjs')) as {
+  const module = (await import(setUpModule)) as {
     checkNodeVersion(version: string): void
   }
   for (const version of ['18.20.4', '20.19.9', '6.0.0']) {
