@@ -60,6 +60,8 @@ interface Task {
   readonly refuse: (error: ShuffleError) => void
   /** Fails the caller; false when the call has ended already. */
   readonly miss: (error: ShuffleError) => boolean
+  /** The slot is free again. */
+  readonly end: () => void
 }
 
 interface LaneState {
@@ -124,6 +126,7 @@ export class DiskQueue {
     this.#probing = true
     void this.#watch(task, () => undefined).then(() => {
       this.#probing = false
+      task.end()
     })
     return submitted
   }
@@ -152,6 +155,9 @@ export class DiskQueue {
         outcome.end()
       },
       miss: (error) => outcome.reject(error),
+      end: () => {
+        outcome.end()
+      },
     }
     return { task, submitted: { result: outcome.result, ended: outcome.ended } }
   }
@@ -172,8 +178,6 @@ export class DiskQueue {
       const ours = diskError(error, { kind, directory: this.#directory })
       const first = outcome.reject(ours)
       if (first && isDiskBroken(ours)) this.#observer.troubled(ours)
-    } finally {
-      outcome.end()
     }
   }
 
@@ -208,6 +212,7 @@ export class DiskQueue {
     })
     lane.inFlight -= 1
     lane.late -= lateCount
+    task.end()
     this.#dispatch()
   }
 
