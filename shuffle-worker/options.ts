@@ -175,7 +175,7 @@ export const workerOptions = declareOptions(
     connectionsMax: {
       name: 'connections-max',
       type: 'integer',
-      default: 8192,
+      default: 4096,
       min: 1,
       about: 'Most connections of the data port; a client process needs one.',
     },
@@ -196,7 +196,7 @@ export const workerOptions = declareOptions(
     openWritesMax: {
       name: 'open-writes-max',
       type: 'integer',
-      default: 16_384,
+      default: 8192,
       min: 1,
       about: 'Most partitions that are being written at a time.',
     },
@@ -221,7 +221,7 @@ export const workerOptions = declareOptions(
       default: 4096,
       min: 64,
       about:
-        'Partition files expected to be open at a time; with the connections they must fit the limit of the process.',
+        'Most partition files that are kept open for reading. With connections and open writes they must fit the limit of the process.',
     },
     drainTimeoutMs: {
       name: 'drain-timeout',

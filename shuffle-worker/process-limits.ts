@@ -23,6 +23,7 @@ export function threadPoolSize(environment: Readonly<Record<string, string | und
 
 export interface DescriptorNeeds {
   readonly connectionsMax: number
+  readonly openWritesMax: number
   readonly openFilesMax: number
 }
 
@@ -35,11 +36,12 @@ export function checkDescriptors(limitsText: string, needs: DescriptorNeeds): vo
   const text = match?.[1]
   if (text === undefined || text === 'unlimited') return
   const limit = Number(text)
-  const needed = needs.connectionsMax + needs.openFilesMax + descriptorsBeside
+  const { connectionsMax, openWritesMax, openFilesMax } = needs
+  const needed = connectionsMax + openWritesMax + openFilesMax + descriptorsBeside
   if (limit >= needed) return
   throw new ShuffleError(
     'INVALID_ARGUMENT',
-    `the worker may need ${String(needed)} file descriptors (${String(needs.connectionsMax)} connections, ${String(needs.openFilesMax)} files, ${String(descriptorsBeside)} others), the process may open ${text}: raise the limit (ulimit -n ${String(needed)}), or lower --connections-max or --open-files-max`,
+    `the worker may need ${String(needed)} file descriptors (connections-max ${String(connectionsMax)}, open-writes-max ${String(openWritesMax)}, open-files-max ${String(openFilesMax)}, and ${String(descriptorsBeside)} more), the process may open ${text}: raise the limit (ulimit -n ${String(needed)}) or lower one of these`,
     { fields: { needed, limit } },
   )
 }

@@ -34,6 +34,8 @@ export interface IoSchedulerOptions {
   readonly readsInFlightMax: number
   /** Unwanted bytes between two slices that are read through. */
   readonly gapBytesMax: number
+  /** Most files kept open; past it the one visited longest ago is closed, and opened again later. */
+  readonly openFilesMax: number
   /** Undefined where reads and writes don't disturb each other. */
   readonly turns: SweepTurns | undefined
   readonly onRead: (bytes: number) => void
@@ -54,6 +56,8 @@ export class IoScheduler implements SweepScheduler {
   readonly #pipeline: ReadPipeline
   readonly #files = new Map<MapPartition, SweepFile>()
   readonly #lists = new Set<DiskList>()
+  /** Those that are pinned and open, the one visited longest ago first. */
+  readonly #opened = new Set<SweepFile>()
   #cursorOrder = 0
   #cursorRegion = 0
   #sweptBytes = 0
@@ -82,11 +86,8 @@ export class IoScheduler implements SweepScheduler {
     return this.#files.size
   }
 
-  /** Files that are pinned and open. */
   get openFileCount(): number {
-    let count = 0
-    for (const file of this.#files.values()) if (file.isOpen) count += 1
-    return count
+    return this.#opened.size
   }
 
   get channelCount(): number {
@@ -112,7 +113,7 @@ export class IoScheduler implements SweepScheduler {
     file?.wants.delete(cursor)
     if (file?.wants.size === 0) {
       this.#files.delete(cursor.partition)
-      file.close(this.#onFault)
+      this.#close(file)
     }
     if (list.cursorCount === 0) this.#lists.delete(list)
   }
@@ -136,7 +137,7 @@ export class IoScheduler implements SweepScheduler {
   async close(): Promise<void> {
     this.#isClosed = true
     this.#pipeline.close()
-    for (const file of this.#files.values()) file.close(this.#onFault)
+    for (const file of [...this.#opened]) this.#close(file)
     this.#files.clear()
     this.#lists.clear()
     await this.#pipeline.settled
@@ -220,7 +221,9 @@ export class IoScheduler implements SweepScheduler {
     const late = this.#sweptBytes >= detourEveryBytes ? this.#oldestLate() : undefined
     if (late !== undefined) {
       this.#sweptBytes = 0
-      await this.#visit(late.file, { from: late.region, bytesMax: detourBytesMax })
+      const { cursor, file: lateFile } = late
+      const from = cursor.plannedRegion
+      await this.#visit(lateFile, { from, bytesMax: detourBytesMax, near: cursor })
       return
     }
     const from = file.order === this.#cursorOrder ? this.#cursorRegion : 0
@@ -235,26 +238,48 @@ export class IoScheduler implements SweepScheduler {
   }
 
   /** Goes up through the file once; returns the region to go on with when `bytesMax` ended it. */
-  async #visit(
-    file: SweepFile,
-    bounds: { readonly from: number; readonly bytesMax: number },
-  ): Promise<number | undefined> {
+  async #visit(file: SweepFile, bounds: VisitBounds): Promise<number | undefined> {
     let reader: PartitionReader
     try {
-      reader = await file.open()
+      reader = await this.#open(file)
     } catch (error) {
       for (const [cursor, list] of [...file.wants]) list.channel.fail(cursor, error)
       return undefined
     }
+    this.#prepareNext(file)
     let bytesLeft = bounds.bytesMax
     let region = file.nextRegion(bounds.from) ?? file.nextRegion(0)
     while (region !== undefined && !this.#isClosed) {
       if (bytesLeft <= 0) return region
       await this.#enterRegion(file, reader, region)
-      bytesLeft -= await this.#readRegion(file, reader, region)
+      bytesLeft -= await this.#readRegion(file, reader, { region, near: bounds.near })
       region = file.nextRegion(region + 1)
     }
     return undefined
+  }
+
+  /** Opens the file that is likely next while this one is read. */
+  #prepareNext(present: SweepFile): void {
+    let behind: PartitionCursor | undefined
+    for (const list of this.#lists) behind = earlier(behind, list.nextFrom(present.order + 1))
+    const next = behind === undefined ? undefined : this.#files.get(behind.partition)
+    if (next !== undefined) void this.#open(next)
+    // Two are always wanted: the present one and the next.
+    for (const oldest of this.#opened) {
+      if (this.#opened.size <= Math.max(2, this.#options.openFilesMax)) return
+      this.#close(oldest)
+    }
+  }
+
+  #open(file: SweepFile): Promise<PartitionReader> {
+    this.#opened.delete(file)
+    this.#opened.add(file)
+    return file.open()
+  }
+
+  #close(file: SweepFile): void {
+    this.#opened.delete(file)
+    file.close(this.#onFault)
   }
 
   /** Gives the region's index to every cursor that has arrived at it and can take something. */
@@ -280,11 +305,18 @@ export class IoScheduler implements SweepScheduler {
   }
 
   /** Plans and issues the reads of one region; returns their bytes. */
-  async #readRegion(file: SweepFile, reader: PartitionReader, region: number): Promise<number> {
+  async #readRegion(
+    file: SweepFile,
+    reader: PartitionReader,
+    where: { readonly region: number; readonly near: PartitionCursor | undefined },
+  ): Promise<number> {
+    const around = where.near?.plannedPosition
     const slices: CursorSlice[] = []
     const lists = new Map<CursorSlice, DiskList>()
     for (const [cursor, list] of file.wants) {
-      if (cursor.plannedRegion !== region || cursor.wantedRegion !== undefined) continue
+      const position = cursor.plannedPosition
+      if (position === undefined || cursor.plannedRegion !== where.region) continue
+      if (around !== undefined && Math.abs(position - around) > detourBytesMax / 2) continue
       const slice = list.plan(cursor)
       if (slice === undefined) continue
       slices.push(slice)
@@ -309,9 +341,9 @@ export class IoScheduler implements SweepScheduler {
     return bytes
   }
 
-  #oldestLate(): { file: SweepFile; region: number } | undefined {
+  #oldestLate(): { file: SweepFile; cursor: PartitionCursor } | undefined {
     const nowMs = this.#options.clock.nowMs()
-    let oldest: { file: SweepFile; region: number } | undefined
+    let oldest: { file: SweepFile; cursor: PartitionCursor } | undefined
     let oldestMs = Infinity
     for (const list of this.#lists) {
       const since = list.waitingSinceMs
@@ -321,11 +353,18 @@ export class IoScheduler implements SweepScheduler {
       const cursor = list.nextFrom(this.#cursorOrder) ?? list.nextFrom(0)
       const file = cursor === undefined ? undefined : this.#files.get(cursor.partition)
       if (cursor === undefined || file === undefined) continue
-      oldest = { file, region: cursor.plannedRegion }
+      oldest = { file, cursor }
       oldestMs = since
     }
     return oldest
   }
+}
+
+interface VisitBounds {
+  readonly from: number
+  readonly bytesMax: number
+  /** A detour: only what lies near this cursor. */
+  readonly near?: PartitionCursor
 }
 
 function earlier(

@@ -159,6 +159,11 @@ export class PartitionCursor {
     return this.#span?.regionIndex ?? this.#plannedRegion
   }
 
+  /** Where in the file the next slice begins; undefined before its region was entered. */
+  get plannedPosition(): number | undefined {
+    return this.#span === undefined ? undefined : this.#planned
+  }
+
   /** The region whose index is needed before more can be planned. */
   get wantedRegion(): number | undefined {
     return this.#span === undefined && !this.isFullyPlanned ? this.#plannedRegion : undefined

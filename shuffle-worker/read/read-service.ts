@@ -16,6 +16,7 @@ import { type ReadingOutput, ReadingView, readStates } from './reading-view.ts'
 export interface ReadServiceOptions {
   readonly entriesPerChannelMax: number
   readonly readAheadBytes: number
+  readonly openFilesMax: number
 }
 
 export interface ReadServiceSettings {
@@ -171,7 +172,8 @@ export class ReadService {
   }
 
   #newScheduler(directory: StorageDirectoryView): IoScheduler {
-    const { clock, logger, store, turnsOf, onDiskRead } = this.#settings
+    const { clock, logger, store, options, turnsOf, onDiskRead } = this.#settings
+    const diskCount = Math.max(1, store.directories.length)
     const kind = directory.kind === 'hdd' ? hdd : ssd
     const readsInFlightMax = Math.max(1, Math.min(kind.readsInFlightMax, directory.limits.reads))
     return new IoScheduler({
@@ -179,11 +181,12 @@ export class ReadService {
       logger: logger.child({ directory: directory.path }),
       memory: this.#memory,
       blockBytes: this.#memory.blockBytesFor({
-        diskCount: Math.max(1, store.directories.length),
+        diskCount,
         readsInFlight: readsInFlightMax,
       }),
       readsInFlightMax,
       gapBytesMax: kind.gapBytesMax,
+      openFilesMax: Math.max(2, Math.floor(options.openFilesMax / diskCount)),
       turns: turnsOf(directory),
       onRead: onDiskRead,
     })

@@ -18,12 +18,12 @@ export class SweepFile {
     return this.partition.fileOrder
   }
 
-  get isOpen(): boolean {
-    return this.#opening !== undefined
-  }
-
   open(): Promise<PartitionReader> {
-    this.#opening ??= this.partition.openReader()
+    if (this.#opening === undefined) {
+      this.#opening = this.partition.openReader()
+      // Opened ahead of its visit, it may fail before anyone waits for it.
+      this.#opening.catch(() => undefined)
+    }
     return this.#opening
   }
 

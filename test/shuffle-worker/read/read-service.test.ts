@@ -355,3 +355,54 @@ describe('read service', () => {
     ).toThrow(/buffer-size/)
   })
 })
+
+describe('read service under limits', () => {
+  it('keeps no more files open than its option says', async () => {
+    const bench = new ReadBench({ openFilesMax: 4 })
+    const files = 30
+    for (let index = 0; index < files; index++) {
+      bench.add(index, 1, [sorted(bench, 1, () => Array.from({ length: 6 }, () => 3000))])
+    }
+    const consumers = Array.from({ length: 3 }, () => {
+      const consumer = bench.open()
+      consumer.view?.addPartitions(Array.from({ length: files }, (_, i) => entryOf(i, i, [0, 0])))
+      consumer.view?.end(files)
+      return consumer
+    })
+    let most = 0
+    await bench.clock.runUntil(() => {
+      most = Math.max(most, bench.disk.openReaders)
+      return consumers.every((consumer) => consumer.finish !== undefined)
+    })
+    // The present file and the next are opened before the oldest are closed.
+    expect(most).toBeLessThanOrEqual(4 + 2)
+    for (const consumer of consumers) expect(consumer.finish?.entryCount).toBe(files * 6)
+    await bench.clock.advance(1000)
+    bench.expectNothingHeld()
+  })
+
+  it('gives a newcomer its first byte soon although a sweep over much is under way', async () => {
+    const bench = new ReadBench({ memoryBytes: 16 * 1024 * 1024, kind: 'hdd' })
+    bench.disk.latencyMs = [20, 30]
+    const files = 24
+    const payload = bench.payload(4000)
+    for (let index = 0; index < files; index++) {
+      const run = Array.from({ length: index === 0 ? 20 : 1000 }, () => payload)
+      bench.add(index, 2, [{ kind: 'sorted', runs: [run, run] }])
+    }
+    const busy = bench.open()
+    busy.creditWindow = 600
+    busy.grantDelayMs = 0
+    busy.view?.addPartitions(Array.from({ length: files }, (_, i) => entryOf(i, i, [0, 1])))
+    busy.view?.end(files)
+    await bench.clock.runUntil(() => busy.received.size > 5)
+    const newcomer = bench.open()
+    newcomer.view?.addPartitions([entryOf(0, 0, [1, 1])])
+    newcomer.view?.end(1)
+    await bench.clock.runUntil(() => newcomer.bodySizes.length > 0)
+    expect(busy.received.size).toBeLessThan(files - 6)
+    await bench.clock.runUntil(() => busy.finish !== undefined && newcomer.finish !== undefined)
+    await bench.clock.advance(1000)
+    bench.expectNothingHeld()
+  })
+})

@@ -35,7 +35,7 @@ export const bufferSizeBytes = 4096
 export interface MemoryDisk {
   readonly clock: VirtualClock
   readonly random: VirtualRandom
-  readonly latencyMs: readonly [number, number]
+  latencyMs: readonly [number, number]
   /** Reads issued, in order. */
   readonly reads: { readonly fileOrder: number; readonly start: number; readonly length: number }[]
   openReaders: number

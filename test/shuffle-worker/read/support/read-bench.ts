@@ -33,6 +33,7 @@ export interface BenchOptions {
   readonly kind?: DiskKind
   readonly readAheadBytes?: number
   readonly entriesPerChannelMax?: number
+  readonly openFilesMax?: number
 }
 
 export class ReadBench {
@@ -64,6 +65,7 @@ export class ReadBench {
       options: {
         entriesPerChannelMax: options.entriesPerChannelMax ?? 1_000_000,
         readAheadBytes: options.readAheadBytes ?? 1024 * 1024,
+        openFilesMax: options.openFilesMax ?? 4096,
       },
       turnsOf: () => undefined,
       onDiskRead: () => undefined,
