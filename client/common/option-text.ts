@@ -15,6 +15,7 @@ export interface HelpParts {
 }
 
 const columnWidthMax = 30
+const lineWidthMax = 100
 
 /** The help of a command: what it does, its options with limits and defaults, examples. */
 export function helpText<Table extends OptionTable>(
@@ -25,7 +26,8 @@ export function helpText<Table extends OptionTable>(
     option.type === 'boolean' ? flagName(option) : `${flagName(option)} ${placeholder(option)}`,
     `${option.about} ${helpDetails(option)}`,
   ])
-  const sections = [`Usage: ${parts.usage}`, parts.about]
+  const about = breakWords(parts.about, lineWidthMax).join('\n')
+  const sections = [`Usage: ${parts.usage}`, about]
   if (rows.length > 0) sections.push(`Options:\n${columns(rows)}`)
   if (parts.common !== undefined) sections.push(`Everywhere:\n${columns(parts.common)}`)
   const first = Object.values(declaration.options)[0]
@@ -120,13 +122,13 @@ function cell(text: string): string {
   return text.replaceAll('|', '\\|')
 }
 
-/** Two columns; the second is broken at 100 characters. */
+/** Two columns; the second is broken where lines would be too long. */
 function columns(rows: readonly (readonly [string, string])[]): string {
   const width = Math.min(columnWidthMax, Math.max(...rows.map(([name]) => name.length)))
   return rows
     .map(([name, text]) => {
       const indent = ' '.repeat(width + 4)
-      const lines = breakWords(text, 100 - width - 4)
+      const lines = breakWords(text, lineWidthMax - width - 4)
       const first = name.length > width ? `  ${name}\n${indent}` : `  ${name.padEnd(width)}  `
       return `${first}${lines.join(`\n${indent}`)}`
     })

@@ -46,6 +46,13 @@ export async function* readBlocks(options: BlockReaderOptions): AsyncGenerator<B
   }
 }
 
+/** Where a unit of a block ends: the index of its separator, or the end of the block. */
+export function unitEnd(block: Block, separators: Uint8Array, start: number): number {
+  let at = start
+  while (at < block.end && separators[block.bytes[at] ?? 0] === 0) at += 1
+  return at
+}
+
 /** Where the first unit that begins in [start, end) begins; undefined when none does. */
 async function findUnitStart(
   file: FileHandle,

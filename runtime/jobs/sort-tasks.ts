@@ -3,9 +3,8 @@
 
 import { ok as assert } from 'node:assert/strict'
 import { ShuffleError } from '../../client/index.ts'
-import { lineSeparators, readBlocks } from '../input/block-reader.ts'
+import { lineSeparators, readBlocks, unitEnd } from '../input/block-reader.ts'
 import { RangePartitioner } from '../input/range-partitioner.ts'
-import { unitEnd } from '../input/unit-iteration.ts'
 import { ExternalSorter, type SortedRecords } from '../sort/external-sorter.ts'
 import type { Task, TaskContext, TaskRegistry } from '../task.ts'
 import { sortRecords } from './gate-records.ts'

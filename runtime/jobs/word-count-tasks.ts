@@ -3,9 +3,8 @@
 
 import { ok as assert } from 'node:assert/strict'
 import type { ResultPartition } from '../../client/index.ts'
-import { readBlocks, wordSeparators, type Block } from '../input/block-reader.ts'
+import { readBlocks, unitEnd, wordSeparators, type Block } from '../input/block-reader.ts'
 import { RangePartitioner } from '../input/range-partitioner.ts'
-import { unitEnd } from '../input/unit-iteration.ts'
 import { ExternalSorter, type SortedRecords } from '../sort/external-sorter.ts'
 import { countBytes, readCount, writeCount } from '../sort/record-count.ts'
 import type { Task, TaskContext, TaskRegistry } from '../task.ts'
