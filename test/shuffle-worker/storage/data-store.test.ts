@@ -1,26 +1,471 @@
-import { describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { partitionKeyText } from '../../../client/common/ids.ts'
+import type { StoreChange } from '../../../shuffle-worker/storage/storage-types.ts'
 import { VirtualWorld } from '../../support/virtual-world.ts'
 import {
+  allocationOf,
+  bufferSizeBytes,
+  encodeRegion,
   entriesOf,
+  fillBuffers,
+  keyOf,
   openStore,
   partitionOf,
   readEntries,
+  regionOf,
+  sumOfLengths,
   writePartition,
+  type StoreFixture,
+  type TestPartition,
 } from './support/store-fixture.ts'
+
+const options = { smallPartitionBytesMax: 1024 } as const
+const large = partitionOf(1, 1000)
+const small = partitionOf(2, 40)
+
+let virtual: VirtualWorld
+let fixture: StoreFixture
+let changes: StoreChange[]
+
+beforeEach(async () => {
+  virtual = new VirtualWorld()
+  fixture = await virtual.drive(openStore(virtual.main, options))
+  changes = listen(fixture)
+})
+
+function listen({ store }: StoreFixture): StoreChange[] {
+  const heard: StoreChange[] = []
+  store.onChange((change) => heard.push(change))
+  return heard
+}
+
+function open(partition: TestPartition, sequence = 1, expectedBytes?: number) {
+  return virtual.drive(
+    fixture.store.openWrite({
+      key: partition.key,
+      allocation: allocationOf(sequence),
+      subpartitionCount: 3,
+      bufferSizeBytes,
+      codec: 'none',
+      ...(expectedBytes === undefined ? {} : { expectedBytes }),
+    }),
+  )
+}
+
+function write(partition: TestPartition) {
+  return virtual.drive(writePartition(fixture, partition))
+}
+
+function committed(partition: TestPartition) {
+  const found = fixture.store.lookup(partition.key)
+  if (found.state !== 'committed') throw new Error(found.state)
+  return found.partition
+}
+
+async function expectNothingHeld(): Promise<void> {
+  await virtual.clock.advance(100)
+  fixture.ledger.assertBalanced()
+  for (const purpose of ['write', 'read', 'index'] as const) {
+    expect(fixture.ledger.usedBytes(purpose)).toBe(0)
+  }
+}
+
+const kinds = (heard: readonly StoreChange[]) => heard.map((change) => change.kind)
 
 describe('a data store', () => {
   it.each([
-    ['a small partition in the shared log', 100],
-    ['a large partition in a file of its own', 4000],
-  ])('reads back %s', async (_, payloadBytes) => {
-    const virtual = new VirtualWorld()
-    const fixture = await virtual.drive(openStore(virtual.main, { smallPartitionBytesMax: 8192 }))
-    const partition = partitionOf(1, payloadBytes)
-    const totals = await virtual.drive(writePartition(fixture, partition))
-    expect(totals).toMatchObject({ regionCount: 2, entryCount: 8, recordCount: 7 })
-    const found = fixture.store.lookup(partition.key)
-    if (found.state !== 'committed') throw new Error(found.state)
-    expect(await virtual.drive(readEntries(found.partition))).toEqual(entriesOf(partition))
+    ['a small partition from the shared log', small],
+    ['a large partition from a file of its own', large],
+    ['an empty partition', { ...partitionOf(3, 1), regions: [] }],
+  ])('serves %s as it was written', async (_, partition) => {
+    const totals = await write(partition)
+    expect(totals).toMatchObject({
+      regionCount: partition.regions.length,
+      byteCount: entriesOf(partition).byteLength,
+      recordCount: 7,
+      durability: 'none',
+    })
+    const found = committed(partition)
+    expect(await virtual.drive(readEntries(found))).toEqual(entriesOf(partition))
+    expect([...(await virtual.drive(found.uncompressedBytes()))]).toEqual([0, 10, 20])
+    await virtual.clock.settle()
+    expect(kinds(changes)).toEqual(['opened', 'committed'])
+    await expectNothingHeld()
+  })
+
+  it('serves a broadcast region to every subpartition from the same bytes', async () => {
+    const key = keyOf(4)
+    const region = regionOf(key, 0, {
+      isBroadcast: true,
+      subpartitions: [0],
+      entriesPerRun: 3,
+      payloadBytes: 600,
+    })
+    const partition = { ...partitionOf(4, 1), regions: [region] }
+    await write(partition)
+    const reader = await virtual.drive(committed(partition).openReader())
+    const index = await virtual.drive(reader.regionIndex(0))
+    const runs = [...index.runs(0, 2)]
+    expect(runs.map((run) => run.subpartition)).toEqual([0, 1, 2])
+    expect(new Set(runs.map((run) => run.position)).size).toBe(1)
+    index.release()
+    await virtual.drive(reader.close())
+  })
+
+  it('lets nobody read before the commit, and forgets a write that is aborted', async () => {
+    const writer = await open(large)
+    expect(fixture.store.lookup(large.key).state).toBe('writing')
+    const entries = encodeRegion(
+      large.key,
+      0,
+      regionOf(large.key, 0, {
+        subpartitions: [0],
+        entriesPerRun: 2,
+        payloadBytes: 1000,
+      }),
+    )
+    await virtual.drive(
+      writer.startRegion({ regionIndex: 0, isBroadcast: false, boundBytes: sumOfLengths(entries) }),
+    )
+    await virtual.drive(writer.append(fillBuffers(fixture.ledger, entries)))
+    expect(virtual.disk().filesBelow('/data/partitions')).toHaveLength(1)
+    await virtual.drive(writer.abort())
+    expect(fixture.store.lookup(large.key).state).toBe('unknown')
+    expect(virtual.disk().filesBelow('/data/partitions')).toEqual([])
+    expect(fixture.store.directories[0]?.space.reservedBytes).toBe(0)
+    await expectNothingHeld()
+    expect(kinds(changes)).toEqual(['opened', 'aborted'])
+  })
+
+  it('refuses a second writer of a living or finished key, and an older allocation by name', async () => {
+    const writer = await open(large, 5)
+    await expect(open(large, 6)).rejects.toMatchObject({ code: 'WRITER_CONFLICT' })
+    await expect(open(large, 4)).rejects.toMatchObject({ code: 'STALE_ALLOCATION' })
+    await virtual.drive(writer.abort())
+    await expect(open(large, 4)).rejects.toMatchObject({ code: 'STALE_ALLOCATION' })
+    await write(small)
+    await expect(open(small, 9)).rejects.toMatchObject({ code: 'WRITER_CONFLICT' })
+  })
+
+  it('releases in three states, and refuses the key until it is forgotten', async () => {
+    await write(large)
+    fixture.store.release([large.key])
+    expect(fixture.store.lookup(large.key).state).toBe('released')
+    expect(fixture.store.list()[0]).toMatchObject({ state: 'releasing' })
+    await virtual.clock.runUntil(() => kinds(changes).includes('released'))
+    expect(fixture.store.list()[0]).toMatchObject({ state: 'released' })
+    expect(virtual.disk().filesBelow('/data/partitions')).toEqual([])
+    fixture.store.confirmReleased([large.key])
+    expect(fixture.store.list()).toEqual([])
+    expect(fixture.store.lookup(large.key).state).toBe('released')
+    await expect(open(large, 9)).rejects.toMatchObject({ code: 'STALE_ALLOCATION' })
+  })
+
+  it('remembers the release of a key that it never had, and answers it at once', async () => {
+    fixture.store.release([large.key])
+    await virtual.clock.settle()
+    expect(changes).toEqual([{ kind: 'released', keys: [large.key] }])
+    await expect(open(large)).rejects.toMatchObject({ code: 'STALE_ALLOCATION' })
+  })
+
+  it('ends an open write whose key is released', async () => {
+    const writer = await open(large)
+    fixture.store.release([large.key])
+    await virtual.clock.runUntil(() => kinds(changes).includes('released'))
+    expect(writer.failure).toMatchObject({ code: 'STALE_ALLOCATION' })
+    await expect(
+      writer.startRegion({ regionIndex: 0, isBroadcast: false, boundBytes: 1 }),
+    ).rejects.toMatchObject({ code: 'STALE_ALLOCATION' })
+  })
+
+  it('lets readers that have begun finish a released partition, and no new ones', async () => {
+    await write(large)
+    const partition = committed(large)
+    const reader = await virtual.drive(partition.openReader())
+    fixture.store.release([large.key])
+    await virtual.clock.advance(1000)
+    const index = await virtual.drive(reader.regionIndex(1))
+    const target = Buffer.alloc(index.byteLength)
+    await virtual.drive(reader.read(target, index.position).result)
+    index.release()
+    await expect(virtual.drive(partition.openReader())).rejects.toMatchObject({
+      code: 'PARTITION_RELEASED',
+    })
+    expect(kinds(changes)).not.toContain('released')
+    await virtual.drive(reader.close())
+    await virtual.clock.runUntil(() => kinds(changes).includes('released'))
+    expect(virtual.disk().filesBelow('/data/partitions')).toEqual([])
+    expect(virtual.disk().openFileCount).toBe(1)
+  })
+
+  it('waits for readers of a released partition no longer than five minutes', async () => {
+    await write(large)
+    const reader = await virtual.drive(committed(large).openReader())
+    fixture.store.release([large.key])
+    await virtual.clock.advance(299_000)
+    expect(virtual.disk().filesBelow('/data/partitions')).toHaveLength(1)
+    await virtual.clock.advance(2000)
+    expect(virtual.disk().filesBelow('/data/partitions')).toEqual([])
+    const { result } = reader.read(Buffer.alloc(1), 0)
+    await expect(result).rejects.toMatchObject({ code: 'PARTITION_RELEASED' })
+    await virtual.drive(reader.close())
+    await expectNothingHeld()
+  })
+
+  it('fails the commit when closing, renaming or the journal fails, and leaves nothing', async () => {
+    for (const [operation, path] of [
+      ['close', /partial$/],
+      ['rename', /partial$/],
+      ['write', /journal/],
+    ] as const) {
+      const fault = virtual
+        .disk()
+        .inject({ operation, path, times: 1, fault: { kind: 'error', code: 'EIO' } })
+      await expect(write(large)).rejects.toMatchObject({ code: 'DISK_FAILED' })
+      expect(fault.hits).toBe(1)
+      await virtual.clock.runUntil(() => fixture.store.lookup(large.key).state === 'unknown')
+      expect(virtual.disk().filesBelow('/data/partitions')).toEqual([])
+      // The disk that failed is suspect until a probe succeeds.
+      await virtual.clock.advance(25_000)
+    }
+    await expectNothingHeld()
+    await write(large)
+    expect(await virtual.drive(readEntries(committed(large)))).toEqual(entriesOf(large))
+  })
+
+  it('fails the commit when the shared log or the journal fails, and goes on afterwards', async () => {
+    for (const path of [/segment/, /journal/]) {
+      virtual.disk().inject({ operation: 'write', path, times: 1, fault: { kind: 'short' } })
+      await expect(write(small)).rejects.toMatchObject({ code: 'DISK_FAILED' })
+      await virtual.clock.advance(25_000)
+    }
+    await write(small)
+    expect(await virtual.drive(readEntries(committed(small)))).toEqual(entriesOf(small))
+    await expectNothingHeld()
+  })
+
+  it('closes a full disk to new partitions, tells it, serves on, and opens again', async () => {
+    await write(large)
+    const directory = fixture.store.directories[0]
+    virtual.disk().setCapacity('/data', 30_000)
+    await virtual.clock.advance(10_001)
+    const writer = await open(partitionOf(7, 1))
+    await expect(
+      virtual.drive(
+        writer.startRegion({ regionIndex: 0, isBroadcast: false, boundBytes: 1_000_000 }),
+      ),
+    ).rejects.toMatchObject({ code: 'NO_SPACE' })
+    await virtual.clock.settle()
+    expect(changes.at(-1)).toMatchObject({ kind: 'aborted' })
+    expect(changes.some((each) => each.kind === 'directory' && each.status.isFull)).toBe(true)
+    await expect(open(partitionOf(8, 1))).rejects.toMatchObject({ code: 'NO_SPACE' })
+    expect(await virtual.drive(readEntries(committed(large)))).toEqual(entriesOf(large))
+    virtual.disk().setCapacity('/data', 10_000_000)
+    await virtual.clock.advance(10_001)
+    expect(directory?.isFull).toBe(false)
+    await virtual.drive((await open(partitionOf(9, 1))).abort())
+  })
+
+  it('gives the space of a failed write back when the disk ends in its middle', async () => {
+    virtual.disk().inject({
+      operation: 'write',
+      path: /partial$/,
+      after: 1,
+      times: 1,
+      fault: { kind: 'error', code: 'ENOSPC' },
+    })
+    await expect(write(large)).rejects.toMatchObject({ code: 'NO_SPACE' })
+    await expectNothingHeld()
+    expect(fixture.store.directories[0]?.space.reservedBytes).toBe(0)
+    expect(virtual.disk().filesBelow('/data/partitions')).toEqual([])
+  })
+
+  it('keeps the buffers of a hung write until it really ends', async () => {
+    const writer = await open(large)
+    const entries = encodeRegion(
+      large.key,
+      0,
+      regionOf(large.key, 0, {
+        subpartitions: [0],
+        entriesPerRun: 2,
+        payloadBytes: 1000,
+      }),
+    )
+    await virtual.drive(
+      writer.startRegion({ regionIndex: 0, isBroadcast: false, boundBytes: sumOfLengths(entries) }),
+    )
+    virtual
+      .disk()
+      .inject({ operation: 'write', path: /partial$/, times: 1, fault: { kind: 'hang' } })
+    const appended = writer.append(fillBuffers(fixture.ledger, entries))
+    await expect(virtual.drive(appended)).rejects.toMatchObject({ code: 'DISK_FAILED' })
+    expect(fixture.store.directories[0]?.health).toBe('suspect')
+    expect(fixture.ledger.usedBytes('write')).toBe(bufferSizeBytes)
+    virtual.disk().releaseHung()
+    await virtual.clock.runUntil(() => fixture.ledger.usedBytes('write') === 0)
+    await virtual.clock.runUntil(() => fixture.store.lookup(large.key).state === 'unknown')
+    await expectNothingHeld()
+  })
+
+  it('stops serving a partition whose index is damaged, and reports it lost', async () => {
+    await write(large)
+    const path = virtual.disk().filesBelow('/data/partitions')[0] ?? ''
+    const bytes = Buffer.from(virtual.disk().contentOf(path) ?? [])
+    bytes[bytes.byteLength - 40] = (bytes[bytes.byteLength - 40] ?? 0) ^ 1
+    virtual.disk().put(path, bytes)
+    await expect(virtual.drive(readEntries(committed(large)))).rejects.toMatchObject({
+      code: 'DATA_CORRUPT',
+    })
+    await virtual.clock.settle()
+    expect(changes.at(-1)).toMatchObject({ kind: 'lost', cause: 'data-corrupt', keys: [large.key] })
+    expect(fixture.store.lookup(large.key)).toEqual({ state: 'lost', code: 'DATA_CORRUPT' })
+    await virtual.clock.runUntil(() => virtual.disk().filesBelow('/data/partitions').length === 0)
+  })
+
+  it('reports a partition lost whose file is gone or too short', async () => {
+    await write(large)
+    const path = virtual.disk().filesBelow('/data/partitions')[0] ?? ''
+    await virtual.drive(virtual.main.disk.unlink(path))
+    await expect(virtual.drive(readEntries(committed(large)))).rejects.toMatchObject({
+      code: 'PARTITION_NOT_FOUND',
+    })
+    expect(changes.at(-1)).toMatchObject({ kind: 'lost', cause: 'file-missing' })
+  })
+
+  it('counts what it holds by state in its metrics', async () => {
+    await write(large)
+    await open(small)
+    const text = await fixture.registry.metrics()
+    expect(text).toContain('sluice_worker_partitions{state="committed"} 1')
+    expect(text).toContain('sluice_worker_partitions{state="writing"} 1')
+    expect(text).toContain('sluice_worker_partitions_committed_total 1')
+    expect(text).toMatch(
+      /sluice_worker_disk_operation_seconds_count\{directory="\/data",operation="rename"\} \d/,
+    )
+  })
+})
+
+const twoDisks = [
+  { path: '/ssd', kind: 'ssd' },
+  { path: '/hdd-1', kind: 'hdd' },
+  { path: '/hdd-2', kind: 'hdd' },
+] as const
+
+describe('a data store of several disks', () => {
+  it('prefers a kind, takes turns within it, and passes by what is suspect', async () => {
+    const world = virtual.start('other')
+    const { store } = await virtual.drive(
+      openStore(world, { ...options, preferredDiskKind: 'hdd' }, twoDisks),
+    )
+    const chosen: string[] = []
+    for (let index = 0; index < 4; index += 1) {
+      const writer = await virtual.drive(
+        store.openWrite({
+          key: keyOf(index),
+          allocation: allocationOf(1),
+          subpartitionCount: 1,
+          bufferSizeBytes,
+          codec: '',
+        }),
+      )
+      chosen.push(writer.directory.path)
+      if (index !== 1) continue
+      // A probe that fails makes it suspect.
+      virtual
+        .disk('other')
+        .inject({ operation: 'open', path: '/hdd-1/probe', fault: { kind: 'error', code: 'EIO' } })
+      await virtual.clock.advance(10_001)
+    }
+    expect(chosen).toEqual(['/hdd-1', '/hdd-2', '/hdd-2', '/hdd-2'])
+  })
+
+  it('loses all partitions of a disk that hangs for a minute in one change, and serves the others', async () => {
+    const world = virtual.start('other')
+    const many = await virtual.drive(openStore(world, options, twoDisks.slice(1)))
+    const heard = listen(many)
+    const partitions = Array.from({ length: 6 }, (_, index) =>
+      partitionOf(index, index % 2 === 0 ? 40 : 1000),
+    )
+    for (const each of partitions) await virtual.drive(writePartition(many, each))
+    virtual.disk('other').inject({ path: '/hdd-1', fault: { kind: 'hang' } })
+    const stuck = writePartition(many, partitionOf(90, 1000))
+    stuck.catch(() => undefined)
+    await virtual.clock.advance(75_000)
+    const losses = heard.filter((change) => change.kind === 'lost')
+    expect(losses).toHaveLength(1)
+    expect(losses[0]).toMatchObject({ cause: 'disk-failed', directoryIndex: 0 })
+    const lost = new Set(losses.flatMap((change) => change.keys.map(partitionKeyText)))
+    expect(lost.size).toBe(3)
+    for (const partition of partitions) {
+      const found = many.store.lookup(partition.key)
+      if (lost.has(partitionKeyText(partition.key))) {
+        expect(found).toEqual({ state: 'lost', code: 'DISK_FAILED' })
+      } else if (found.state === 'committed') {
+        expect(await virtual.drive(readEntries(found.partition))).toEqual(entriesOf(partition))
+      } else expect.unreachable()
+    }
+    await virtual.drive(writePartition(many, partitionOf(91, 1000)))
+  })
+})
+
+describe('the memory of small partitions', () => {
+  it('is bounded for all together: the oldest gets a file', async () => {
+    const writers = []
+    for (let index = 0; index < 500; index += 1) {
+      const key = keyOf(index)
+      const region = regionOf(key, 0, { subpartitions: [0], entriesPerRun: 1, payloadBytes: 900 })
+      const entries = encodeRegion(key, 0, region)
+      const writer = await virtual.drive(
+        fixture.store.openWrite({
+          key,
+          allocation: allocationOf(1),
+          subpartitionCount: 1,
+          bufferSizeBytes,
+          codec: '',
+        }),
+      )
+      await virtual.drive(
+        writer.startRegion({
+          regionIndex: 0,
+          isBroadcast: false,
+          boundBytes: sumOfLengths(entries),
+        }),
+      )
+      await virtual.drive(writer.append(fillBuffers(fixture.ledger, entries)))
+      writers.push(writer)
+    }
+    const heldMax = fixture.ledger.partBytes('write') / 8
+    await virtual.clock.advance(100)
+    expect(fixture.ledger.usedBytes('write')).toBeLessThanOrEqual(heldMax)
+    expect(virtual.disk().filesBelow('/data/partitions').length).toBeGreaterThan(50)
+    await virtual.drive(Promise.all(writers.map((writer) => writer.abort())))
+    expect(virtual.disk().filesBelow('/data/partitions')).toEqual([])
+    await expectNothingHeld()
+  })
+})
+
+describe('opening and closing a data store', () => {
+  it('raises the epoch each time and keeps the worker id', async () => {
+    const { workerId, workerEpoch } = fixture.store
     await virtual.drive(fixture.store.close())
+    const again = await virtual.drive(openStore(virtual.start('main'), options))
+    expect(again.store.workerId).toBe(workerId)
+    expect(again.store.workerEpoch).toBe(workerEpoch + 1)
+  })
+
+  it('refuses a directory that a running worker has', async () => {
+    await expect(virtual.drive(openStore(virtual.start('main'), options))).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+    })
+  })
+
+  it('ends open writes, takes no new ones, and leaves no timer, lock or file open', async () => {
+    const writer = await open(large)
+    await virtual.drive(fixture.store.close())
+    expect(writer.failure).toMatchObject({ code: 'WRITE_INTERRUPTED' })
+    await expect(open(small)).rejects.toMatchObject({ code: 'WORKER_DRAINING' })
+    expect(virtual.disk().openFileCount).toBe(0)
+    expect(virtual.disk().heldLocks).toEqual([])
+    expect(virtual.clock.timerCount).toBe(0)
   })
 })
