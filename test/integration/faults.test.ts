@@ -13,6 +13,7 @@ import {
   type ChildRun,
   type ClusterProcess,
 } from '../support/cluster.ts'
+import { EmbeddedClient } from '../support/embedded-client.ts'
 import { writeTextLines } from '../support/line-data.ts'
 
 const mapCount = 24
@@ -150,30 +151,32 @@ describe('a sort survives', { timeout: 180_000 }, () => {
   })
 })
 
-it(
-  'a release survives a manager that is killed before it was confirmed',
-  { timeout: 180_000 },
-  async () => {
-    const on = await startCluster(1)
-    const worker = on.worker(0)
-    const run = startSort(on)
-    await until('partitions are committed', async () => (await metric(worker, committed)) > 5)
-    // The worker can't hear of the release: the manager that took it dies before it could tell.
-    worker.signal('SIGSTOP')
-    await run.kill('SIGTERM')
-    const jobs = await on.get<{ jobs: readonly { jobId: string }[] }>('/v1/jobs')
-    for (const { jobId } of jobs.jobs) {
-      await fetch(`${on.managerUrl}/v1/jobs/${jobId}`, { method: 'DELETE' })
-    }
-    await on.manager.kill()
-    worker.signal('SIGCONT')
-    await on.manager.start()
-    for (const { jobId } of jobs.jobs) {
-      await fetch(`${on.managerUrl}/v1/jobs/${jobId}`, { method: 'DELETE' })
-    }
-    await until('nothing is stored any more', async () => {
-      const samples = await scrape(worker.httpUrl)
-      return (samples.get('sluice_worker_partitions{state="committed"}') ?? 0) === 0
-    })
-  },
-)
+it('a release survives a manager that is killed before it was confirmed', async () => {
+  const on = await startCluster(1)
+  const worker = on.worker(0)
+  await using client = await EmbeddedClient.start({ managerUrl: on.managerUrl })
+  const descriptors = await Promise.all([0, 1].map((index) => client.allocate(index, 2)))
+  for (const descriptor of descriptors) await client.write(descriptor, [['a'], ['b']])
+  const [released, kept] = descriptors
+  if (released === undefined || kept === undefined) throw new Error('two were allocated')
+  const stored = 'sluice_worker_partitions{state="committed"}'
+  expect(await metric(worker, stored)).toBe(2)
+  // The worker can't hear of it: the manager that took the release dies before it could tell.
+  worker.signal('SIGSTOP')
+  client.master.releasePartitionExternally(released)
+  await until('the manager has taken the release', async () => {
+    const { partitions } = await on.get<{ partitions: readonly { state: string }[] }>(
+      `/v1/jobs/${client.jobId}/partitions`,
+    )
+    return partitions.some((partition) => partition.state === 'releasing')
+  })
+  await on.manager.kill()
+  worker.signal('SIGCONT')
+  await on.manager.start()
+  await until('one is stored', async () => (await metric(worker, stored)) === 1)
+  expect(await client.read([kept], { first: 0, last: 1 })).toEqual(['a', 'b'])
+  await expect(client.read([released], { first: 0, last: 1 })).rejects.toMatchObject({
+    action: 'produce-again',
+  })
+  expect(client.lost).toEqual([])
+})
