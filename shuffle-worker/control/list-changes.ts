@@ -34,6 +34,7 @@ export const noAllocation: AllocationId = { managerEpoch: 0, jobEpoch: 0, sequen
 export class ListChanges {
   readonly #rows = new Map<PartitionKeyText, ReportRow>()
   #outstanding: NumberedDelta | undefined
+  #outstandingRows: readonly ReportRow[] = []
   #sequence = 0
 
   /** Number of the last delta that was answered. */
@@ -58,6 +59,7 @@ export class ListChanges {
       this.#rows.delete(name)
       rows.push(row)
     }
+    this.#outstandingRows = rows
     this.#outstanding = { sequence: this.#sequence + 1, groups: reportGroups(rows) }
     return this.#outstanding
   }
@@ -65,14 +67,23 @@ export class ListChanges {
   answered(delta: NumberedDelta): void {
     if (delta !== this.#outstanding) return
     this.#outstanding = undefined
+    this.#outstandingRows = []
     this.#sequence = delta.sequence
   }
 
-  /** A full list is being sent, made this moment: it tells all of this. */
+  /**
+   * A full list is being sent, made this moment. It tells all of this but what was lost: that is not
+   * in the list, and without being told of it the manager could take it for never written.
+   */
   restart(): void {
+    const rows = [...this.#outstandingRows, ...this.#rows.values()]
     this.#rows.clear()
     this.#outstanding = undefined
+    this.#outstandingRows = []
     this.#sequence = 0
+    for (const row of rows) {
+      if (row.state === 'lost') this.add(row)
+    }
   }
 }
 

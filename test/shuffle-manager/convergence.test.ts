@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { partitionKeyText, type AttemptId } from '../../client/common/ids.ts'
+import { partitionKeyText, type AttemptId, type PartitionKeyText } from '../../client/common/ids.ts'
 import { managerApi } from '../../client/manager/api.ts'
 import type { ShuffleDescriptor } from '../../client/master/shuffle-descriptor.ts'
 import { ControlPlane, jobA, type FakeJobMaster } from '../support/control-plane.ts'
@@ -36,6 +36,8 @@ class Run {
   readonly pending: Promise<void>[] = []
   readonly all: ShuffleDescriptor[] = []
   readonly running: boolean[]
+  readonly lostAt = new Map<PartitionKeyText, number>()
+  readonly unheard = new Set<string>()
   #attempts = 0
 
   constructor(world: VirtualWorld, plane: ControlPlane, master: FakeJobMaster) {
@@ -48,7 +50,6 @@ class Run {
   async do({ what, pick }: Step): Promise<void> {
     const { plane, world } = this
     const position = pick % plane.workers.length
-    const worker = plane.workers[position]
     switch (what) {
       case 'allocate':
         this.#allocate(pick)
@@ -67,6 +68,7 @@ class Run {
         const at = this.#holderOf(descriptor)
         if (this.running[at] && this.committed.has(partitionKeyText(descriptor.key))) {
           plane.workers[at]?.store.lose([descriptor.key])
+          this.lostAt.set(partitionKeyText(descriptor.key), at)
         }
         break
       }
@@ -78,15 +80,13 @@ class Run {
         break
       }
       case 'kill-worker':
-        if (this.running[position]) worker?.kill()
-        this.running[position] = false
+        this.#killWorker(position)
         break
       case 'start-worker':
         this.#startWorker(position)
         break
       case 'restart-worker':
-        if (this.running[position]) worker?.kill()
-        this.running[position] = false
+        this.#killWorker(position)
         this.#startWorker(position)
         break
       case 'kill-manager':
@@ -136,6 +136,16 @@ class Run {
     this.committed.add(partitionKeyText(descriptor.key))
   }
 
+  #killWorker(position: number): void {
+    if (!this.running[position]) return
+    this.plane.workers[position]?.kill()
+    this.running[position] = false
+    // A loss that it took to the grave is found by the first consumer.
+    for (const [name, at] of this.lostAt) {
+      if (at === position && this.master.held.has(name)) this.unheard.add(name)
+    }
+  }
+
   #startWorker(position: number): void {
     if (this.running[position]) return
     this.plane.workers[position]?.start()
@@ -162,7 +172,7 @@ async function converges(seed: number, steps: readonly Step[]): Promise<void> {
   for (const one of steps) await run.do(one)
   await run.quiet()
 
-  const held = [...master.held.keys()].sort()
+  const held = [...master.held.keys()].filter((name) => !run.unheard.has(name)).sort()
   const heldAndCommitted = held.filter((name) => run.committed.has(name))
   const stored = plane.workers.flatMap((worker) => worker.store.keys()).sort()
   expect(stored, 'workers have what the job master counts on, and nothing else').toEqual(
@@ -177,9 +187,13 @@ async function converges(seed: number, steps: readonly Step[]): Promise<void> {
       body: undefined,
     }),
   )
-  const known = partitions.map(({ dataSetId, partitionIndex, attemptId, state }) =>
-    [jobA, dataSetId, partitionIndex, attemptId, state].join(' '),
-  )
+  const known = partitions
+    .map(({ dataSetId, partitionIndex, attemptId, state }) => ({
+      name: [jobA, dataSetId, partitionIndex, attemptId].join(' '),
+      state,
+    }))
+    .filter(({ name }) => !run.unheard.has(name))
+    .map(({ name, state }) => `${name} ${state}`)
   expect(known.sort(), 'the manager knows just that').toEqual(
     held.map((name) => `${name} ${run.committed.has(name) ? 'committed' : 'allocated'}`).sort(),
   )

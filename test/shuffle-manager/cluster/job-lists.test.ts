@@ -1,0 +1,140 @@
+import { expect, test } from 'vitest'
+import { encodeKeys } from '../../../client/manager/key-columns.ts'
+import { ClusterState, jobId, key, reported } from '../../support/cluster-state.ts'
+
+const at = (nowMs: number) => ({ nowMs, wallMs: 1000 + nowMs })
+
+test('a new client gets an epoch above all that were seen, and keeps it', () => {
+  const { cluster } = new ClusterState()
+  const { jobLists } = cluster
+  expect(jobLists.register(jobId, { clientId: 'a' }, at(0))).toBe(1000)
+  expect(jobLists.register(jobId, { clientId: 'a' }, at(1))).toBe(1000)
+  expect(jobLists.register(jobId, { clientId: 'a', jobEpoch: 1000 }, at(1))).toBe(1000)
+  expect(jobLists.register(jobId, { clientId: 'b', takeOver: true }, at(2))).toBe(1002)
+})
+
+test('epochs of allocations that workers report count as seen', () => {
+  const state = new ClusterState()
+  state.register('w1', [reported([key(0)], 'committed', { jobEpoch: 50_000 })])
+  expect(state.cluster.jobLists.register(jobId, { clientId: 'a' }, at(0))).toBe(50_001)
+})
+
+test('another living client holds the job, a silent or detached one does not', () => {
+  const { cluster } = new ClusterState()
+  const { jobLists } = cluster
+  jobLists.register(jobId, { clientId: 'a' }, at(0))
+  expect(() => jobLists.register(jobId, { clientId: 'b' }, at(100))).toThrow(/living client a/)
+  expect(jobLists.register(jobId, { clientId: 'b' }, at(20_000))).toBe(21_000)
+  cluster.job(jobId).state = 'detached'
+  expect(jobLists.register(jobId, { clientId: 'c' }, at(20_001))).toBe(21_001)
+})
+
+test('the client that was taken over from is told so, also after the manager restarted', () => {
+  const { jobLists } = new ClusterState().cluster
+  jobLists.register(jobId, { clientId: 'a', jobEpoch: 5 }, at(0))
+  jobLists.register(jobId, { clientId: 'b', jobEpoch: 6 }, at(0))
+  expect(() => jobLists.held(jobId, 5)).toThrow(/took job job over/)
+  expect(() => jobLists.register(jobId, { clientId: 'a', jobEpoch: 5 }, at(0))).toThrow(/took job/)
+  expect(jobLists.held(jobId, 6).clientId).toBe('b')
+})
+
+test('a job that is not known asks to be registered', () => {
+  const { jobLists } = new ClusterState().cluster
+  expect(() => jobLists.held(jobId, 5)).toThrow(/register it again/)
+})
+
+test('before the list has come nothing is lost and nothing is asked about', () => {
+  const state = new ClusterState()
+  const worker = state.register('w1', [reported([key(0)], 'committed')])
+  state.cluster.jobLists.register(jobId, { clientId: 'a' }, at(0))
+  state.register('w1', [], { registration: 'again' })
+  const job = state.cluster.job(jobId)
+  expect([job.lost.size, job.unclaimed.size, worker.commands.isEmpty]).toEqual([0, 0, true])
+})
+
+test('listed, once committed and not reported by its worker is lost', () => {
+  const state = new ClusterState()
+  state.register('w1')
+  state.registerJob()
+  state.list([
+    { key: key(0), worker: 'w1', isCommitted: true },
+    { key: key(1), worker: 'w1', isCommitted: false },
+    { key: key(2), worker: 'w2', isCommitted: true },
+  ])
+  expect([key(0), key(1), key(2)].map((one) => state.state(one))).toEqual([
+    'lost',
+    'allocated',
+    'committed',
+  ])
+  state.register('w2', [reported([key(2)], 'committed')])
+  expect(state.state(key(2))).toBe('committed')
+})
+
+test('reported and not listed is asked about', () => {
+  const state = new ClusterState()
+  state.register('w1', [reported([key(0), key(1)], 'committed')])
+  state.registerJob()
+  state.list([{ key: key(0), worker: 'w1' }])
+  const commands = state.beat()
+  expect(commands).toMatchObject([
+    { type: 'asked', question: 1, dataSets: [{ partitionIndices: [1] }] },
+    { type: 'committed', dataSets: [{ partitionIndices: [0] }] },
+  ])
+})
+
+test('a page of the list out of order begins anew', () => {
+  const state = new ClusterState()
+  const job = state.registerJob()
+  const page = (number: number, last = false) => {
+    const body = {
+      jobEpoch: 1,
+      report: 'r',
+      page: number,
+      last,
+      dataSets: [],
+      workers: [],
+      groups: [],
+    }
+    state.cluster.jobLists.report(job, body, 0)
+  }
+  page(0)
+  page(1)
+  page(1)
+  expect(() => {
+    page(3)
+  }).toThrow(/begin again/)
+  page(2, true)
+  expect(() => {
+    page(3)
+  }).toThrow(/begin again/)
+})
+
+test('releases by filter take what is below the epoch, and spare what is named', async () => {
+  const state = new ClusterState()
+  state.register('w1', [
+    reported([key(0), key(1)], 'committed', { jobEpoch: 5 }),
+    reported([key(2)], 'committed', { jobEpoch: 9 }),
+  ])
+  const job = state.registerJob()
+  const filter = { belowJobEpoch: 9, allBut: encodeKeys([key(1)]) }
+  expect(state.cluster.jobLists.release(job, { filter })).toBe(1)
+  expect(state.cluster.jobLists.release(job, { filter })).toBe(0)
+  expect([key(0), key(1), key(2)].map((one) => state.state(one))).toEqual([
+    'releasing',
+    'committed',
+    'committed',
+  ])
+  await state.clock.settle()
+})
+
+test('the end of a job releases everything and takes the record with the last partition', () => {
+  const state = new ClusterState()
+  const worker = state.register('w1', [reported([key(0), key(1)], 'committed')])
+  const job = state.registerJob()
+  expect(state.cluster.jobLists.end(job)).toBe(2)
+  expect(() => state.cluster.jobLists.held(jobId, job.jobEpoch)).toThrow(/not registered/)
+  state.tell(worker, [reported([key(2)], 'committed')])
+  expect(state.commandsFor(worker)).toEqual(['release a_0', 'release a_1', 'release a_2'])
+  state.tell(worker, [reported([key(0), key(1), key(2)], 'released')])
+  expect(state.cluster.jobs.size).toBe(0)
+})

@@ -1,0 +1,73 @@
+// The manager's routes without a port, to be called by `inject`.
+
+import type { FastifyInstance } from 'fastify'
+import { Registry } from 'prom-client'
+import { silentLogger, type Logger } from '../../client/common/log.ts'
+import { createApp } from '../../shuffle-manager/http/http-server.ts'
+import {
+  declareClusterMetrics,
+  declareManagerMetrics,
+} from '../../shuffle-manager/manager-metrics.ts'
+import { ClusterState } from './cluster-state.ts'
+
+export interface ManagerApp {
+  readonly app: FastifyInstance
+  readonly state: ClusterState
+  readonly registry: Registry
+  /** A call with a JSON body; answers status and body. */
+  call(
+    method: 'GET' | 'PUT' | 'POST' | 'DELETE',
+    url: string,
+    body?: unknown,
+    headers?: Readonly<Record<string, string>>,
+  ): Promise<{
+    readonly status: number
+    readonly body: unknown
+    readonly headers: Readonly<Record<string, unknown>>
+  }>
+}
+
+export async function managerApp(
+  options: {
+    readonly state?: ClusterState
+    readonly token?: string
+    readonly metricsNeedToken?: boolean
+    readonly logger?: Logger
+  } = {},
+): Promise<ManagerApp> {
+  const state = options.state ?? new ClusterState()
+  const registry = new Registry()
+  const metrics = declareManagerMetrics(registry)
+  declareClusterMetrics(registry, state.cluster)
+  const app = await createApp({
+    cluster: state.cluster,
+    registry,
+    metrics,
+    access: {
+      clusterId: 'test',
+      token: options.token,
+      metricsNeedToken: options.metricsNeedToken === true,
+    },
+    logger: options.logger ?? silentLogger,
+    version: 'test',
+  })
+  return {
+    app,
+    state,
+    registry,
+    call: async (method, url, body, headers = {}) => {
+      const answer = await app.inject({
+        method,
+        url,
+        headers: { ...headers },
+        ...(body === undefined ? {} : { payload: body as object }),
+      })
+      const isJson = String(answer.headers['content-type']).startsWith('application/json')
+      return {
+        status: answer.statusCode,
+        headers: answer.headers,
+        body: isJson ? (JSON.parse(answer.body) as unknown) : answer.body,
+      }
+    },
+  }
+}
