@@ -52,6 +52,7 @@ export class WriteService {
   readonly #closedSums = zeroSums()
   #isDraining = false
   readonly #onIdle: (() => void)[] = []
+  readonly #stopListening: () => void
   #suspendedTimer: Timer | undefined
 
   constructor(settings: WriteServiceSettings) {
@@ -59,7 +60,7 @@ export class WriteService {
     for (const directory of settings.store.directories) {
       this.#disks.set(directory, this.#writesOf(directory))
     }
-    settings.ledger.onFree('write', () => {
+    this.#stopListening = settings.ledger.onFree('write', () => {
       for (const { granter } of this.#disks.values()) if (granter.isStarved) granter.distribute()
     })
     this.#watchSuspended()
@@ -234,6 +235,7 @@ export class WriteService {
   close(): void {
     this.#isDraining = true
     this.#suspendedTimer?.cancel()
+    this.#stopListening()
     const error = new ShuffleError('WRITE_INTERRUPTED', 'the worker stops')
     for (const view of [...this.#views]) view.fail(error)
   }
