@@ -32,6 +32,8 @@ interface Item {
   bytes: Uint8Array
   /** Uncompressed bytes counted as ahead; 0 when the payload lies in the body. */
   aheadBytes: number
+  /** Why it cannot be uncompressed; told when its turn comes, never from within `push`. */
+  fault: unknown
 }
 
 const knownTypes: readonly number[] = Object.values(entryTypes)
@@ -66,7 +68,13 @@ export class BufferUnpacker {
       entry.body.release()
       return
     }
-    this.#queue.push({ entry, state: 'queued', bytes: entry.payload, aheadBytes: 0 })
+    this.#queue.push({
+      entry,
+      state: 'queued',
+      bytes: entry.payload,
+      aheadBytes: 0,
+      fault: undefined,
+    })
     this.#startNext()
   }
 
@@ -123,10 +131,8 @@ export class BufferUnpacker {
     }
     const sizeBytes = uncompressedSize(entry)
     if (sizeBytes === undefined) {
-      this.#fail(
-        item,
-        new ShuffleError('DATA_CORRUPT', 'a compressed entry has an impossible size'),
-      )
+      item.state = 'ready'
+      item.fault = new ShuffleError('DATA_CORRUPT', 'a compressed entry has an impossible size')
       return
     }
     item.state = 'working'
@@ -149,12 +155,10 @@ export class BufferUnpacker {
     item.entry.body.release()
     if (item.state === 'dropped') {
       this.#giveAhead(item)
-    } else if (error === undefined) {
-      item.state = 'ready'
-      item.bytes = bytes
     } else {
       item.state = 'ready'
-      this.#fail(item, error)
+      item.bytes = bytes
+      item.fault = error
     }
     this.#startNext()
     if (!this.#closed) this.#options.onReady()
@@ -164,6 +168,7 @@ export class BufferUnpacker {
     const { entry, bytes } = item
     const { partition } = entry
     try {
+      if (item.fault !== undefined) throw item.fault as Error
       if (entry.type !== entryTypes.data) return this.#unpackEvent(item)
       const found = partition.records.add(bytes)
       if (entry.isLastOfRun && !partition.records.isWhole) throw cutOff()
@@ -194,7 +199,7 @@ export class BufferUnpacker {
     const batch = new EventBatch({
       origin: originOf(entry),
       code: entry.type,
-      bytes: bytes.slice(),
+      bytes: new Uint8Array(bytes),
     })
     this.#release(item)
     return batch

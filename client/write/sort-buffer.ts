@@ -136,7 +136,7 @@ export class SortBuffer {
     events.push({
       afterBytes: this.#filling.byteCounts[subpartition] ?? 0,
       code,
-      bytes: bytes.slice(),
+      bytes: new Uint8Array(bytes),
     })
     this.#filling.events.set(subpartition, events)
     return true

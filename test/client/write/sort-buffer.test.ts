@@ -149,6 +149,17 @@ describe('a sort buffer', () => {
     ])
   })
 
+  test('keeps no reference to the memory of an event or a record', () => {
+    const { sortBuffer } = setUp()
+    const bytes = Buffer.from('x')
+    sortBuffer.append(0, bytes)
+    sortBuffer.appendEvent(0, 1, bytes)
+    bytes.fill(0)
+    const region = sortBuffer.takeRegion()
+    expect([...region.runs()][0]?.events[0]?.bytes).toEqual(Uint8Array.of(120))
+    expect(take(region)).toEqual(new Map([[0, framed(Buffer.from('x'))]]))
+  })
+
   test('events are bounded: past it a region has to leave', () => {
     const { sortBuffer } = setUp()
     let count = 0

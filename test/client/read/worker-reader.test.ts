@@ -1,0 +1,147 @@
+import { describe, expect, test } from 'vitest'
+import { BufferPool } from '../../../client/common/buffer-pool.ts'
+import type { ShuffleError } from '../../../client/common/errors.ts'
+import { partitionKeyText } from '../../../client/common/ids.ts'
+import type { ShuffleDescriptor } from '../../../client/master/shuffle-descriptor.ts'
+import { CreditShares } from '../../../client/read/credit-shares.ts'
+import { InputPartition } from '../../../client/read/input-partition.ts'
+import { WorkerReader } from '../../../client/read/worker-reader.ts'
+import { bufferSizeBytes, ClientBench, descriptorOf, emitText } from '../support/client-bench.ts'
+
+async function setUp(partitionCount: number) {
+  const bench = new ClientBench()
+  const worker = await bench.startWorker('w1')
+  const descriptors: ShuffleDescriptor[] = []
+  for (let partitionIndex = 0; partitionIndex < partitionCount; partitionIndex += 1) {
+    const descriptor = descriptorOf(worker, { partitionIndex })
+    await bench.drive(
+      bench.write(descriptor, async (partition) => {
+        for (let index = 0; index < 100; index += 1)
+          await emitText(partition, 0, `${String(index)} `.repeat(30))
+      }),
+    )
+    descriptors.push(descriptor)
+  }
+  const { clock, random } = bench.process
+  const pool = new BufferPool({
+    bufferSizeBytes,
+    bufferCount: 8,
+    waiters: bench.waiters,
+    usage: bench.usage,
+  })
+  const shares = new CreditShares({ pool, clock, waiters: bench.waiters })
+  const finished: number[] = []
+  const failed: [number, ShuffleError][] = []
+  const reader = new WorkerReader({
+    worker: { workerId: worker.workerId, host: worker.host, port: worker.port },
+    bufferSizeBytes,
+    connect: (address, key, signal) => bench.locator.connect(address, key, signal),
+    shares,
+    clock,
+    random,
+    waiters: bench.waiters,
+    settings: bench.settings,
+    sink: {
+      onEntry: ({ body }) => {
+        body.release()
+      },
+      onFrame: () => undefined,
+      onPartitionFinished: ({ inputIndex }) => {
+        finished.push(inputIndex)
+      },
+      onPartitionFailed: ({ inputIndex }, error) => {
+        failed.push([inputIndex, error])
+      },
+    },
+  })
+  const partitions = descriptors.map(
+    (descriptor, inputIndex) =>
+      new InputPartition(
+        { inputIndex, descriptor, firstSubpartition: 0, lastSubpartition: 3, isPending: false },
+        bench.settings,
+      ),
+  )
+  const close = async () => {
+    await bench.drive(reader.close())
+    shares.close()
+    await bench.atRest([worker])
+  }
+  return { bench, worker, reader, partitions, finished, failed, close }
+}
+
+describe('a worker reader', () => {
+  test('reads what is added, also after a first list has ended', async () => {
+    const { bench, worker, reader, partitions, finished, close } = await setUp(3)
+    const [first, second, third] = partitions
+    if (first === undefined || second === undefined || third === undefined) return
+    reader.add(first)
+    reader.add(second)
+    await bench.world.clock.runUntil(() => finished.length === 2)
+    await bench.world.clock.advance(100)
+    reader.add(third)
+    await bench.world.clock.runUntil(() => finished.length === 3)
+    expect(worker.log.filter((line) => line.startsWith('OpenRead'))).toHaveLength(2)
+    await close()
+  })
+
+  test('one that is removed is dropped and nothing is told of it', async () => {
+    const { bench, worker, reader, partitions, finished, failed, close } = await setUp(2)
+    for (const partition of partitions) reader.add(partition)
+    await bench.world.clock.runUntil(() => (partitions[0]?.entryCount ?? 0) > 0)
+    const [dropped] = partitions
+    if (dropped !== undefined) reader.remove(dropped)
+    await bench.world.clock.runUntil(() => finished.length === 1)
+    await bench.world.clock.advance(1000)
+    expect([finished, failed]).toEqual([[1], []])
+    expect(worker.log.some((line) => line.startsWith('DropPartition'))).toBe(true)
+    await close()
+  })
+
+  test('a partition that stays busy fails after the retry time, the others are read', async () => {
+    const { bench, worker, reader, partitions, finished, failed, close } = await setUp(2)
+    const key = partitions[0]?.descriptor.key
+    if (key === undefined) return
+    worker.faults.failPartitions.set(
+      partitionKeyText(key),
+      Array.from({ length: 1000 }, () => 'BUSY' as const),
+    )
+    for (const partition of partitions) reader.add(partition)
+    await bench.world.clock.runUntil(() => finished.length === 1)
+    expect(failed).toEqual([])
+    await bench.world.clock.runUntil(() => failed.length === 1)
+    expect(failed[0]?.[0]).toBe(0)
+    expect(failed[0]?.[1]).toMatchObject({ code: 'BUSY', fields: { partitionIndex: 0 } })
+    expect(bench.world.clock.nowMs()).toBeGreaterThan(60_000)
+    await close()
+  })
+
+  test('a worker that stays busy fails all of it after the retry time', async () => {
+    const { bench, worker, reader, partitions, failed, close } = await setUp(2)
+    worker.faults.refuseReads = Array.from({ length: 1000 }, () => 'BUSY' as const)
+    for (const partition of partitions) reader.add(partition)
+    await bench.world.clock.runUntil(() => failed.length === 2)
+    expect(failed.map(([, { code }]) => code)).toEqual(['BUSY', 'BUSY'])
+    worker.faults.refuseReads = []
+    await close()
+  })
+
+  test('a refusal that no time mends fails all of it at once', async () => {
+    const { bench, worker, reader, partitions, failed, close } = await setUp(2)
+    worker.faults.refuseReads = ['LIMIT_EXCEEDED']
+    for (const partition of partitions) reader.add(partition)
+    await bench.world.clock.runUntil(() => failed.length === 2, { withinMs: 1000 })
+    expect(failed.map(([, { code }]) => code)).toEqual(['LIMIT_EXCEEDED', 'LIMIT_EXCEEDED'])
+    await close()
+  })
+
+  test('closed while it pauses or connects it ends', async () => {
+    for (const waitMs of [0, 0.1, 50, 3000]) {
+      const { bench, reader, partitions, close } = await setUp(1)
+      await bench.world.clock.advance(100_000)
+      bench.world.network.refuse('w1')
+      for (const partition of partitions) reader.add(partition)
+      await bench.world.clock.advance(waitMs)
+      await close()
+    }
+  })
+})
