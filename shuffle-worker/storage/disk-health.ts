@@ -6,9 +6,9 @@
 //      ^------------- a probe begun after that succeeds --------'
 
 import type { Clock, Timer } from '../../client/common/clock.ts'
-import type { Disk } from '../../client/common/disk.ts'
+import type { Disk, DiskFile } from '../../client/common/disk.ts'
 import { ShuffleError } from '../../client/common/errors.ts'
-import { systemCodeOf } from './disk-operation.ts'
+import { isDiskFull, systemCodeOf } from './disk-operation.ts'
 import type { DiskQueue } from './disk-queue.ts'
 import type { DiskHealth } from './storage-types.ts'
 
@@ -121,7 +121,18 @@ export class DiskHealthMonitor {
     await disk.unlink(probePath).catch((error: unknown) => {
       if (systemCodeOf(error) !== 'ENOENT') throw error
     })
-    const file = await disk.open(probePath, 'create')
+    // Full is not broken: a disk that answers so is a disk that answers.
+    try {
+      await this.#writeAndRead(await disk.open(probePath, 'create'), withSync)
+    } catch (error) {
+      if (!isDiskFull(error)) throw error
+    }
+    await disk.unlink(probePath).catch((error: unknown) => {
+      if (systemCodeOf(error) !== 'ENOENT') throw error
+    })
+  }
+
+  async #writeAndRead(file: DiskFile, withSync: boolean): Promise<void> {
     try {
       const pattern = Buffer.alloc(probeLength, 0xa5)
       await file.write([pattern], 0)
@@ -134,7 +145,6 @@ export class DiskHealthMonitor {
     } finally {
       await file.close()
     }
-    await disk.unlink(probePath)
   }
 
   #enter(health: DiskHealth): void {

@@ -69,6 +69,10 @@ export function systemCodeOf(error: unknown): string | undefined {
 const fullCodes: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT'])
 const brokenCodes: ReadonlySet<string> = new Set(['EIO', 'EROFS', 'ENXIO', 'ENODEV', 'ESTALE'])
 
+export function isDiskFull(error: unknown): boolean {
+  return fullCodes.has(systemCodeOf(error) ?? '')
+}
+
 /** Whether the error speaks of the disk, not of one file. */
 export function isDiskBroken(error: unknown): boolean {
   return brokenCodes.has(systemCodeOf(error) ?? '')
@@ -82,7 +86,7 @@ export function diskError(
   if (error instanceof ShuffleError) return error
   const systemCode = systemCodeOf(error)
   const fields: ErrorFields = { operation: what.kind, directory: what.directory, systemCode }
-  const isFull = systemCode !== undefined && fullCodes.has(systemCode)
+  const isFull = isDiskFull(error)
   return new ShuffleError(
     isFull ? 'NO_SPACE' : 'DISK_FAILED',
     isFull

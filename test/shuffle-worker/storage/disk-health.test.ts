@@ -90,6 +90,13 @@ describe('the health of a disk', () => {
     expect(monitor.health).toBe('failed')
   })
 
+  it('stays healthy when the disk is full, which is not broken', async () => {
+    virtual.disk().setCapacity('/data', 100)
+    await virtual.clock.advance(120_000)
+    expect(changes).toEqual([])
+    expect(virtual.disk().filesBelow('/data')).toEqual([])
+  })
+
   it('takes up again after a probe that came late', async () => {
     const fault = virtual.disk().inject({ operation: 'open', fault: { kind: 'hang' } })
     await virtual.clock.advance(45_000)
