@@ -30,6 +30,8 @@ export interface TaskHostOptions {
   readonly send: (message: FromTaskProcess) => void
   /** The most memory that this process has had resident so far. */
   readonly peakMemoryBytes: () => number
+  /** Called when an attempt has ended, before that is told: gives its memory back. */
+  readonly collectGarbage: () => void
 }
 
 /** Often enough for a progress line that moves. */
@@ -67,6 +69,7 @@ export class TaskHost {
     const done = this.#run(message, controller.signal).then((outcome) => {
       this.#runs.delete(message.run)
       this.#progress.delete(message.run)
+      this.#options.collectGarbage()
       this.#options.send(outcome)
     })
     this.#runs.set(message.run, { controller, done })

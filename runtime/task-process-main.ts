@@ -62,6 +62,9 @@ async function setUp(message: SetUpMessage): Promise<void> {
     name: String(process.pid),
     send,
     peakMemoryBytes,
+    collectGarbage: () => {
+      globalThis.gc?.()
+    },
   })
   send({ kind: 'ready' })
 }

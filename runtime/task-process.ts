@@ -23,8 +23,11 @@ export interface TaskProcess {
 /** Starts a task process; the handler is called from then on, never during this call. */
 export type StartTaskProcess = (handler: TaskProcessHandler) => TaskProcess
 
-/** A small young generation: what a task makes is short-lived, its data lie outside the heap. */
-const nodeArguments = ['--max-semi-space-size=4']
+/**
+ * A small young generation: what a task makes is short-lived, its data lie outside the heap. And the
+ * collector by name: between tasks the large memory of one goes before the next one takes its own.
+ */
+const nodeArguments = ['--max-semi-space-size=4', '--expose-gc']
 
 /** Starts real processes from the entry beside this file. */
 export const forkTaskProcess: StartTaskProcess = (handler) => {
@@ -37,8 +40,8 @@ export const forkTaskProcess: StartTaskProcess = (handler) => {
     execArgv: isSource ? [...nodeArguments, '--import', 'tsx'] : nodeArguments,
     // Output of tasks is for people: results go elsewhere.
     stdio: ['ignore', 2, 2, 'ipc'],
-    // One call of the file system at a time and one for compression are enough for a task.
-    env: { ...process.env, UV_THREADPOOL_SIZE: '4' },
+    // Few threads are enough for a task, and each arena of the allocator keeps memory of its own.
+    env: { ...process.env, UV_THREADPOOL_SIZE: '4', MALLOC_ARENA_MAX: '2' },
   })
   return watch(child, handler)
 }

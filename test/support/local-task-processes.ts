@@ -94,6 +94,7 @@ export class LocalTaskProcess implements TaskProcess {
           settings: message,
           name: `local-${this.pid}`,
           peakMemoryBytes: () => 1,
+          collectGarbage: () => undefined,
           send: (answer) => {
             this.#answer(answer)
           },
