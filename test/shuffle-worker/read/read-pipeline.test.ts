@@ -1,0 +1,134 @@
+import { describe, expect, it } from 'vitest'
+import { fromBeginning } from '../../../client/protocol/partition-list.ts'
+import { DiskList, type SweepChannel } from '../../../shuffle-worker/read/disk-list.ts'
+import { type CursorSlice, PartitionCursor } from '../../../shuffle-worker/read/partition-cursor.ts'
+import { ReadMemory } from '../../../shuffle-worker/read/read-memory.ts'
+import { ReadPipeline } from '../../../shuffle-worker/read/read-pipeline.ts'
+import { planReads } from '../../../shuffle-worker/read/read-plan.ts'
+import { bufferSizeBytes } from './support/memory-partition.ts'
+import { ReadBench } from './support/read-bench.ts'
+
+class Channel implements SweepChannel {
+  readonly isClosed = false
+  readonly isStarved = false
+  readonly lengths: number[] = []
+  readonly errors: unknown[] = []
+  settled = 0
+  roomBytes(): number {
+    return 10_000_000
+  }
+  canBeginRun(): boolean {
+    return true
+  }
+  beginRun(cursor: PartitionCursor): boolean {
+    cursor.holdsRun = true
+    return true
+  }
+  endRun(cursor: PartitionCursor): void {
+    cursor.holdsRun = false
+  }
+  append(_cursor: PartitionCursor, _place: object, bytes: Uint8Array): boolean {
+    this.lengths.push(bytes.length)
+    return true
+  }
+  settle(): void {
+    this.settled += 1
+  }
+  fail(cursor: PartitionCursor, error: unknown): void {
+    cursor.isOver = true
+    this.errors.push(error)
+  }
+  afterDelivery(): void {
+    return
+  }
+}
+
+function make(options: { readonly sizes: readonly number[]; readonly memoryBytes?: number }) {
+  const bench = new ReadBench({ memoryBytes: options.memoryBytes ?? 4 * 1024 * 1024, seed: 3 })
+  const memory = new ReadMemory(bench.ledger)
+  const faults: unknown[] = []
+  const pipeline = new ReadPipeline({
+    memory,
+    blockBytes: 4 * bufferSizeBytes,
+    readsInFlightMax: 4,
+    nowMs: () => bench.clock.nowMs(),
+    onCompleted: () => undefined,
+    onFault: (error) => faults.push(error),
+  })
+  const partition = bench.add(0, 1, [
+    { kind: 'sorted', runs: [options.sizes.map((size) => bench.payload(size))] },
+  ])
+  const channel = new Channel()
+  const list = new DiskList(channel)
+  const cursor = new PartitionCursor({
+    index: 0,
+    partition,
+    firstSubpartition: 0,
+    lastSubpartition: 0,
+    start: fromBeginning,
+  })
+  const readAll = async () => {
+    const reader = await partition.openReader()
+    const index = await reader.regionIndex(0)
+    cursor.enterRegion(index)
+    index.release()
+    const slice = list.plan(cursor)
+    if (slice === undefined) throw new Error('it is planned')
+    const limits = { readBytesMax: pipeline.readBytesMax, gapBytesMax: 0 }
+    const listOf = (_slice: CursorSlice) => list
+    for (const plan of planReads([slice], limits)) await pipeline.read({ plan, reader, listOf })
+    await pipeline.settled
+    await reader.close()
+  }
+  return { bench, memory, pipeline, channel, list, cursor, readAll, faults }
+}
+
+describe('read pipeline', () => {
+  it('delivers entries that blocks cut, in order, whatever the order in which reads end', async () => {
+    const sizes = Array.from({ length: 60 }, (_, index) => (index * 977) % 4000)
+    const { bench, channel, list, cursor, readAll, faults, pipeline } = make({ sizes })
+    await bench.clock.drive(readAll())
+    expect(channel.lengths).toEqual(sizes.map((size) => size + 16))
+    expect(bench.disk.reads.length).toBeGreaterThan(5)
+    expect(cursor.isComplete).toBe(true)
+    expect(list.plannedBytes).toBe(0)
+    expect(faults).toEqual([])
+    pipeline.close()
+    await bench.clock.settle()
+    expect(bench.ledger.usedBytes('read')).toBe(0)
+  })
+
+  it('fails what a failing read was for and gives its block back', async () => {
+    const { bench, channel, list, readAll, pipeline } = make({ sizes: [100, 200] })
+    bench.disk.failing.add(0)
+    await bench.clock.drive(readAll())
+    expect(channel.errors).toMatchObject([{ code: 'DISK_FAILED' }])
+    expect(list.plannedBytes).toBe(0)
+    expect(pipeline.inFlight).toBe(0)
+    pipeline.releaseBlocks()
+    expect(bench.ledger.usedBytes('read')).toBe(0)
+  })
+
+  it('waits for memory and goes on when there is some', async () => {
+    const { bench, readAll, pipeline, channel } = make({ sizes: [100], memoryBytes: 1024 * 1024 })
+    const held = bench.ledger.tryAcquire({ purpose: 'read', count: bench.ledger.freeCount('read') })
+    const reading = readAll()
+    await bench.clock.advance(100)
+    expect(channel.lengths).toEqual([])
+    for (const buffer of held ?? []) buffer.recycle()
+    pipeline.retry()
+    await bench.clock.drive(reading)
+    expect(channel.lengths).toEqual([116])
+  })
+
+  it('lets who waits for a block go when it is closed', async () => {
+    const { bench, readAll, pipeline, channel } = make({ sizes: [100], memoryBytes: 1024 * 1024 })
+    const held = bench.ledger.tryAcquire({ purpose: 'read', count: bench.ledger.freeCount('read') })
+    const reading = readAll()
+    await bench.clock.advance(100)
+    pipeline.close()
+    await bench.clock.drive(reading)
+    expect(channel.lengths).toEqual([])
+    for (const buffer of held ?? []) buffer.recycle()
+  })
+})

@@ -1,0 +1,156 @@
+// One view with schedulers that do nothing on their own: its list, its rooms, its runs.
+
+import { describe, expect, it } from 'vitest'
+import { ReadMemory } from '../../../shuffle-worker/read/read-memory.ts'
+import type { DiskList } from '../../../shuffle-worker/read/disk-list.ts'
+import type { PartitionCursor } from '../../../shuffle-worker/read/partition-cursor.ts'
+import { ReadingView, type SweepScheduler } from '../../../shuffle-worker/read/reading-view.ts'
+import { Consumer } from './support/consumer.ts'
+import { bufferSizeBytes } from './support/memory-partition.ts'
+import { entryOf, ReadBench } from './support/read-bench.ts'
+
+class IdleScheduler implements SweepScheduler {
+  readonly wants = new Map<PartitionCursor, DiskList>()
+  wakes = 0
+
+  add(list: DiskList, cursor: PartitionCursor): void {
+    this.wants.set(cursor, list)
+  }
+
+  remove(_list: DiskList, cursor: PartitionCursor): void {
+    this.wants.delete(cursor)
+  }
+
+  wake(): void {
+    this.wakes += 1
+  }
+}
+
+function make(diskCount: number) {
+  const bench = new ReadBench()
+  const disks = Array.from({ length: diskCount }, () => new IdleScheduler())
+  const consumer = new Consumer(bench.clock)
+  consumer.isGranting = false
+  const calls: string[] = []
+  const view = new ReadingView({
+    clock: bench.clock,
+    memory: new ReadMemory(bench.ledger),
+    output: consumer,
+    lookup: (key) => bench.partitions.get(String(key.partitionIndex)) ?? { state: 'unknown' },
+    schedulerOf: (partition) => {
+      const disk = disks[partition.fileOrder % diskCount]
+      if (disk === undefined) throw new Error('no such disk')
+      return disk
+    },
+    bufferSizeBytes,
+    initialCredit: 20,
+    aheadBytesMax: 64 * 1024,
+    flushAfterMs: 20,
+    entriesMax: 1000,
+    onFinished: () => calls.push('finished'),
+    onClosed: () => calls.push('closed'),
+  })
+  for (let index = 0; index < 40; index++) {
+    bench.add(index, 1, [{ kind: 'sorted', runs: [[bench.payload(100)]] }])
+  }
+  view.addPartitions(Array.from({ length: 40 }, (_, index) => entryOf(index, index, [0, 0])))
+  const cursorsOf = (disk: number) => [...(disks[disk]?.wants.keys() ?? [])]
+  const listOf = (disk: number) => [...(disks[disk]?.wants.values() ?? [])][0]
+  return { bench, disks, consumer, view, calls, cursorsOf, listOf }
+}
+
+describe('reading view', () => {
+  it('hands each entry to the scheduler of its disk and takes it back when it is dropped', () => {
+    const { disks, view, calls } = make(2)
+    expect(disks.map(({ wants }) => wants.size)).toEqual([20, 20])
+    view.drop(3)
+    expect(disks.map(({ wants }) => wants.size)).toEqual([20, 19])
+    view.close()
+    expect(disks.map(({ wants }) => wants.size)).toEqual([0, 0])
+    expect(calls).toEqual(['closed'])
+  })
+
+  it('lets one of several disks have at most half of its room and of its runs', () => {
+    const { view, listOf, cursorsOf } = make(2)
+    const [one, two] = [listOf(0), listOf(1)]
+    if (one === undefined || two === undefined) throw new Error('both disks have entries')
+    const half = view.roomBytes(one)
+    expect(half).toBe(view.roomBytes(two))
+    for (const cursor of cursorsOf(0).slice(0, 8)) expect(view.beginRun(cursor)).toBe(true)
+    expect(view.canBeginRun(one)).toBe(false)
+    expect(view.canBeginRun(two)).toBe(true)
+    const alone = make(1)
+    const only = alone.listOf(0)
+    if (only === undefined) throw new Error('the disk has entries')
+    expect(alone.view.roomBytes(only)).toBeGreaterThanOrEqual(2 * half - bufferSizeBytes)
+  })
+
+  it('has at most 16 unfinished runs', () => {
+    const { view, cursorsOf } = make(1)
+    const begun = cursorsOf(0).filter((cursor) => view.beginRun(cursor))
+    expect(begun.length).toBe(16)
+    const [first] = begun
+    if (first !== undefined) view.endRun(first)
+    const next = cursorsOf(0).find((cursor) => !cursor.holdsRun)
+    expect(next !== undefined && view.beginRun(next)).toBe(true)
+  })
+
+  it('finishes when each entry has failed or was dropped, and then once', () => {
+    const { view, consumer, cursorsOf, calls } = make(1)
+    view.end(40)
+    for (const cursor of cursorsOf(0)) {
+      if (cursor.index % 2 === 0) view.drop(cursor.index)
+      else view.fail(cursor, new Error('the disk says no'))
+    }
+    expect(consumer.partition(1).error?.code).toBe('DISK_FAILED')
+    expect(consumer.finish).toEqual({
+      partitionCount: 40,
+      frameCount: 0,
+      entryCount: 0,
+      byteCount: 0,
+    })
+    expect(calls).toEqual(['closed', 'finished'])
+    view.close()
+    expect(calls).toEqual(['closed', 'finished'])
+  })
+
+  it('wakes the disks when credit comes or the connection drains, and not after its end', () => {
+    const { view, disks } = make(1)
+    const [disk] = disks
+    const before = disk?.wakes ?? 0
+    view.addCredit(1)
+    view.onWritable()
+    expect(disk?.wakes).toBeGreaterThanOrEqual(before + 2)
+    view.close()
+    const after = disk?.wakes
+    view.addCredit(1)
+    view.onWritable()
+    view.afterDelivery()
+    expect(disk?.wakes).toBe(after)
+    expect(view.credit).toBe(0)
+  })
+
+  it('refuses what does not fit its list', () => {
+    const { view } = make(1)
+    expect(() => {
+      view.drop(40)
+    }).toThrow(/not in the list/)
+    expect(() => {
+      view.addCredit(10_000_000)
+    }).toThrow(/credit/)
+    view.end(40)
+    expect(() => {
+      view.addPartitions([])
+    }).toThrow(/after ReadEnd/)
+  })
+
+  it('says what it waits for', async () => {
+    const { view, bench, consumer } = make(1)
+    await bench.clock.advance(100)
+    consumer.isWritable = false
+    view.addCredit(1)
+    await bench.clock.advance(50)
+    expect(view.stateSums()).toMatchObject({ disk: 100, socket: 50 })
+    view.close()
+  })
+})
