@@ -3,11 +3,11 @@
 
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { createReadStream, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createReadStream, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { sluice } from '../support/cluster.ts'
+import { sluice, TestCluster } from '../support/cluster.ts'
 import { writeBinaryLines, writeSkewedLines, writeTextLines } from '../support/line-data.ts'
 
 const scale = Number(process.env['SLUICE_TEST_SCALE'] ?? '1')
@@ -15,6 +15,7 @@ const megabyte = 1_000_000
 /** Bytes of one task process beyond the task memory: the engine, the libraries and their code. */
 const processAllowanceBytes = 150 * 1024 * 1024
 const taskMemoryBytes = 64 * 1024 * 1024
+const workerPoolBytes = 64 * 1024 * 1024
 const runTimeoutMs = scale === 1 ? 120_000 : 1_800_000
 
 let directory = ''
@@ -32,7 +33,7 @@ interface SortSummary {
   readonly taskProcesses: readonly { readonly peakMemoryBytes: number }[]
   readonly workers: {
     readonly takenBytes: number
-    readonly takenStoredBytes: number
+    readonly takenUncompressedBytes: number
     readonly givenBytes: number
   }
 }
@@ -68,8 +69,14 @@ async function expectSorted(): Promise<void> {
 
 /** Every byte of the input went into the workers and came out again. */
 function expectShuffled(summary: SortSummary): void {
-  expect(summary.workers.takenBytes).toBeGreaterThanOrEqual(summary.inputBytes)
-  expect(summary.workers.givenBytes).toBeGreaterThanOrEqual(summary.workers.takenStoredBytes)
+  expect(summary.workers.takenUncompressedBytes).toBeGreaterThanOrEqual(summary.inputBytes)
+  expect(summary.workers.givenBytes).toBeGreaterThanOrEqual(summary.workers.takenBytes)
+}
+
+/** The most that a process has had resident, from the system. */
+function peakMemoryBytes(pid: number): number {
+  const status = readFileSync(`/proc/${String(pid)}/status`, 'utf8')
+  return Number(/VmHWM:\s*(\d+) kB/.exec(status)?.[1]) * 1024
 }
 
 function expectSmallProcesses(summary: SortSummary): void {
@@ -86,11 +93,24 @@ describe('sluice sort makes what LC_ALL=C sort makes', { timeout: runTimeoutMs }
       sizeBytes: 10 * megabyte * scale,
       seed: 1,
     })
-    const summary = await sort(['--maps=8', '--reduces=8', '--task-memory=64mb', '--slots=1'])
+    await using cluster = await TestCluster.start({ workers: 2 })
+    const summary = await sort([
+      '--manager',
+      cluster.managerUrl,
+      '--maps=8',
+      '--reduces=8',
+      '--task-memory=64mb',
+      '--slots=1',
+    ])
     await expectSorted()
     expectShuffled(summary)
     expectSmallProcesses(summary)
     expect(summary.producerAttempts).toBe(8)
+    for (const { run } of cluster.workers) {
+      const peakBytes = peakMemoryBytes(run?.pid ?? 0)
+      expect(peakBytes).toBeLessThan(workerPoolBytes + 100 * 1024 * 1024)
+      console.log(`worker: ${(peakBytes / 1048576).toFixed(1)} MiB at most`)
+    }
   })
 
   it('of random bytes with empty lines, long lines and no newline at the end', async () => {
