@@ -1,0 +1,208 @@
+import { expect, test } from 'vitest'
+import { managerApi } from '../../../client/manager/api.ts'
+import { parseJobId, partitionKeyText } from '../../../client/common/ids.ts'
+import { ControlPlane, jobA } from '../../support/control-plane.ts'
+import { VirtualWorld } from '../../support/virtual-world.ts'
+
+const none = { params: {}, query: {}, body: undefined }
+const one = { dataSet: 'd', index: 0, attempt: 'a0' }
+
+async function ready(options: Parameters<typeof ControlPlane.start>[2] = {}) {
+  const world = new VirtualWorld({ seed: 21 })
+  const plane = await ControlPlane.start(world, 1, options)
+  const master = plane.master()
+  await world.drive(master.register(jobA))
+  return { world, plane, master }
+}
+
+const jobsOf = async ({ world, plane }: { world: VirtualWorld; plane: ControlPlane }) =>
+  (await world.drive(plane.watcher.call(managerApi.listJobs, none))).jobs
+
+test('a descriptor says all that a task needs', async () => {
+  const { world, master } = await ready()
+  const descriptor = await world.drive(master.allocate(jobA, { ...one, expectedBytes: 77 }))
+  expect(descriptor).toMatchObject({
+    key: { jobId: jobA, dataSetId: 'd', partitionIndex: 0, attemptId: 'a0' },
+    holders: [
+      { workerId: 'w1', host: 'w1', port: 9710, firstSubpartition: 0, lastSubpartition: 9 },
+    ],
+    allocation: { managerEpoch: expect.any(Number) as number, sequence: 1 },
+    bufferSizeBytes: 32_768,
+    codec: 'lz4',
+    subpartitionCount: 10,
+    totalPartitions: 100,
+    isBroadcast: false,
+    expectedBytes: 77,
+  })
+})
+
+test('a job that is registered nowhere, or twice, is refused', async () => {
+  const { world, master } = await ready()
+  const other = parseJobId('other')
+  await expect(world.drive(master.allocate(other, one))).rejects.toMatchObject({
+    code: 'JOB_UNKNOWN',
+  })
+  await expect(world.drive(master.register(jobA))).rejects.toMatchObject({
+    code: 'INVALID_ARGUMENT',
+  })
+})
+
+test('the end of a job releases everything of it', async () => {
+  const { world, plane, master } = await ready()
+  const descriptor = await world.drive(master.allocate(jobA, one))
+  plane.commit(descriptor)
+  await world.clock.advance(500)
+  await world.drive(master.master.unregisterJob(jobA))
+  await world.drive(master.master.unregisterJob(jobA))
+  await world.clock.advance(1000)
+  expect([...plane.worker('w1').store.partitions]).toEqual([])
+  expect(await jobsOf({ world, plane })).toEqual([])
+})
+
+test('the end of a job is no failure while the manager is away', async () => {
+  const { world, plane, master } = await ready()
+  plane.killManager()
+  await world.drive(master.master.unregisterJob(jobA))
+})
+
+test('a detached job keeps its data, and another client takes it up', async () => {
+  const { world, plane, master } = await ready()
+  const descriptor = await world.drive(master.allocate(jobA, one))
+  plane.commit(descriptor)
+  await world.clock.advance(500)
+  await world.drive(master.master.detachJob(jobA))
+  expect(await jobsOf({ world, plane })).toMatchObject([{ state: 'detached' }])
+  const next = plane.master('other-machine')
+  await world.drive(next.register(jobA))
+  expect(await jobsOf({ world, plane })).toMatchObject([{ state: 'registered' }])
+})
+
+test('a second living client is refused; one that takes over ends the first', async () => {
+  const { world, plane, master } = await ready()
+  const second = plane.master('other-machine')
+  await expect(world.drive(second.register(jobA))).rejects.toMatchObject({ code: 'JOB_ID_IN_USE' })
+  await world.drive(second.register(jobA, { takeOver: true }))
+  await world.clock.advance(10_000)
+  expect(master.failures).toEqual(['SUPERSEDED'])
+  await expect(world.drive(master.allocate(jobA, one))).rejects.toMatchObject({
+    code: 'JOB_UNKNOWN',
+  })
+  await world.drive(second.allocate(jobA, one))
+  expect(second.failures).toEqual([])
+})
+
+test('what the one taken over from had is released, unless the new one claims it', async () => {
+  const { world, plane, master } = await ready()
+  plane.commit(await world.drive(master.allocate(jobA, one)))
+  await world.clock.advance(500)
+  master.kill()
+  const second = plane.master('other-machine')
+  await world.drive(second.register(jobA, { takeOver: true }))
+  await world.clock.advance(2000)
+  expect([...plane.worker('w1').store.partitions]).toEqual([])
+})
+
+test('an allocation waits for a manager that is away, and for a worker to come', async () => {
+  const { world, plane, master } = await ready()
+  plane.killManager()
+  const early = master.allocate(jobA, one)
+  await world.clock.advance(3000)
+  await plane.startManager()
+  expect((await world.drive(early)).holders[0]?.workerId).toBe('w1')
+})
+
+test('an allocation that nobody answers fails by name, and leaves nothing behind', async () => {
+  const { world, plane, master } = await ready()
+  plane.killManager()
+  await expect(world.drive(master.allocate(jobA, one))).rejects.toMatchObject({
+    code: 'NO_MANAGER',
+  })
+  await plane.startManager()
+  await world.clock.advance(20_000)
+  expect(await jobsOf({ world, plane })).toMatchObject([{ partitionCount: 0 }])
+})
+
+test('a limit of the job fails the allocation at once, and other jobs go on', async () => {
+  const { world, master } = await ready({ jobPartitionsMax: 2 })
+  for (let index = 0; index < 2; index++) {
+    await world.drive(master.allocate(jobA, { ...one, index, attempt: `a${String(index)}` }))
+  }
+  const startMs = world.clock.nowMs()
+  const third = master.allocate(jobA, { ...one, index: 2, attempt: 'a2' })
+  await expect(world.drive(third)).rejects.toMatchObject({ code: 'LIMIT_EXCEEDED' })
+  expect(world.clock.nowMs() - startMs).toBeLessThan(100)
+  const other = parseJobId('other')
+  await world.drive(
+    master.master.registerJob({
+      jobId: other,
+      onPartitionsLost: () => undefined,
+      onJobFailed: () => undefined,
+    }),
+  )
+  await world.drive(master.allocate(other, one))
+})
+
+test('one heartbeat speaks for all jobs of the process', async () => {
+  const { world, plane, master } = await ready()
+  for (let count = 0; count < 5; count++) {
+    await world.drive(
+      master.master.registerJob({
+        jobId: parseJobId(`more-${String(count)}`),
+        onPartitionsLost: () => undefined,
+        onJobFailed: () => undefined,
+      }),
+    )
+  }
+  await world.clock.advance(700_000)
+  const jobs = await jobsOf({ world, plane })
+  expect(jobs).toHaveLength(6)
+  expect(jobs.every((job) => job.silentMs <= 6000)).toBe(true)
+})
+
+test('losses are told promptly, and a callback that throws harms nobody', async () => {
+  const { world, plane, master } = await ready()
+  const jobId = parseJobId('throws')
+  await world.drive(
+    master.master.registerJob({
+      jobId,
+      onPartitionsLost: () => {
+        throw new Error('a fault of the runtime')
+      },
+      onJobFailed: () => undefined,
+    }),
+  )
+  const [bad, good] = await world.drive(
+    Promise.all([master.allocate(jobId, one), master.allocate(jobA, one)]),
+  )
+  if (bad === undefined || good === undefined) throw new Error('nothing allocated')
+  plane.commit(bad)
+  plane.commit(good)
+  await world.clock.advance(1000)
+  plane.worker('w1').store.lose([bad.key, good.key])
+  await world.clock.advance(100)
+  expect(master.lost.map((lost) => partitionKeyText(lost.key))).toEqual([
+    partitionKeyText(good.key),
+  ])
+})
+
+test('a release while the manager is away is made good when it is back', async () => {
+  const { world, plane, master } = await ready()
+  const descriptor = await world.drive(master.allocate(jobA, one))
+  plane.commit(descriptor)
+  await world.clock.advance(1000)
+  plane.killManager()
+  master.release(descriptor)
+  await world.clock.advance(30_000)
+  await plane.startManager()
+  await world.clock.advance(10_000)
+  expect([...plane.worker('w1').store.partitions]).toEqual([])
+})
+
+test('close leaves no timer, and the jobs to those who come after', async () => {
+  const { world, plane, master } = await ready()
+  await world.clock.advance(1000)
+  await world.drive(master.master.close())
+  await world.drive(master.master.close())
+  await expect(world.drive(master.register(jobA))).rejects.toMatchObject({ code: 'CANCELLED' })
+  expect(await jobsOf({ world, plane })).toMatchObject([{ state: 'registered' }])
+})

@@ -1,0 +1,126 @@
+import { expect, test } from 'vitest'
+import { managerApi } from '../../../client/manager/api.ts'
+import { jobId, key } from '../../support/cluster-state.ts'
+import { ControlPlane } from '../../support/control-plane.ts'
+import { VirtualWorld } from '../../support/virtual-world.ts'
+
+const none = { params: {}, query: {}, body: undefined }
+const allocation = { managerEpoch: 1, jobEpoch: 1, sequence: 1 }
+
+async function ready() {
+  const world = new VirtualWorld({ seed: 31 })
+  const plane = await ControlPlane.start(world, 1)
+  const worker = plane.worker('w1')
+  const { control } = worker
+  if (control === undefined) throw new Error('the worker does not run')
+  const told = async () => {
+    const { workers } = await world.drive(plane.watcher.call(managerApi.listWorkers, none))
+    const [one] = workers
+    if (one === undefined) throw new Error('no worker')
+    return one
+  }
+  return { world, plane, worker, control, told }
+}
+
+test('a worker registers with its list, and says where it is', async () => {
+  const { plane, worker, world, told } = await ready()
+  worker.kill()
+  worker.store.commit({ jobId, ...key(0) }, allocation)
+  worker.start()
+  await world.clock.advance(1000)
+  expect(plane.worker('w1').control?.isRegistered).toBe(true)
+  expect(await told()).toMatchObject({
+    state: 'alive',
+    host: 'w1',
+    port: 9710,
+    partitionCount: 1,
+    byteCount: 1000,
+    directories: [{ freeBytes: 50 * 1024 ** 3 }],
+  })
+})
+
+test('a change is told at once, not with the next heartbeat', async () => {
+  const { world, worker, told } = await ready()
+  await world.clock.advance(1000)
+  worker.store.commit({ jobId, ...key(0) }, allocation)
+  await world.clock.advance(50)
+  expect(await told()).toMatchObject({ partitionCount: 1 })
+})
+
+test('a disk that is full or sick is told at once', async () => {
+  const { world, worker, told } = await ready()
+  worker.store.changeDirectory({ isFull: true })
+  await world.clock.advance(50)
+  expect((await told()).directories).toMatchObject([{ isFull: true }])
+  worker.store.changeDirectory({ health: 'suspect' })
+  await world.clock.advance(50)
+  expect((await told()).directories).toMatchObject([{ health: 'suspect' }])
+})
+
+test('a worker with nothing to say is heard of in every interval', async () => {
+  const { world, told } = await ready()
+  for (let count = 0; count < 20; count++) {
+    await world.clock.advance(3700)
+    expect((await told()).silentMs).toBeLessThanOrEqual(5100)
+  }
+})
+
+test('a thousand commits in one moment are few calls', async () => {
+  const { world, plane, worker, told } = await ready()
+  const { events } = await world.drive(plane.watcher.call(managerApi.listEvents, none))
+  for (let index = 0; index < 1000; index++) {
+    worker.store.commit({ jobId, ...key(index) }, allocation)
+  }
+  await world.clock.advance(200)
+  expect(await told()).toMatchObject({ partitionCount: 1000 })
+  const later = await world.drive(plane.watcher.call(managerApi.listEvents, none))
+  expect(later.events).toEqual(events)
+})
+
+test('draining is told at once', async () => {
+  const { world, control, told } = await ready()
+  control.drain()
+  await world.clock.advance(50)
+  expect(await told()).toMatchObject({ isDraining: true })
+})
+
+test('a stop says whether the data comes back', async () => {
+  const first = await ready()
+  await first.world.drive(first.control.stop('for-a-while'))
+  await first.world.drive(first.control.stop('for-a-while'))
+  expect(await first.told()).toMatchObject({ state: 'suspect' })
+  const second = await ready()
+  await second.world.drive(second.control.stop('for-ever'))
+  expect(await second.told()).toMatchObject({ state: 'lost' })
+})
+
+test('a stop while the manager is away takes no longer than its last words may', async () => {
+  const { world, plane, control } = await ready()
+  plane.killManager()
+  const startMs = world.clock.nowMs()
+  await world.drive(control.stop('for-a-while'))
+  expect(world.clock.nowMs() - startMs).toBeLessThan(2000)
+})
+
+test('after a restart of the manager the whole list is told again', async () => {
+  const { world, plane, worker, told } = await ready()
+  worker.store.commit({ jobId, ...key(0) }, allocation)
+  await world.clock.advance(1000)
+  plane.killManager()
+  worker.store.commit({ jobId, ...key(1) }, allocation)
+  await world.clock.advance(10_000)
+  await plane.startManager()
+  await world.clock.advance(10_000)
+  expect(await told()).toMatchObject({ state: 'alive', partitionCount: 2 })
+})
+
+test('a worker that starts before its manager registers when it comes', async () => {
+  const world = new VirtualWorld({ seed: 32 })
+  const plane = new ControlPlane(world)
+  const worker = plane.addWorker('w1')
+  await world.clock.advance(60_000)
+  expect(worker.control?.isRegistered).toBe(false)
+  await plane.startManager()
+  await world.clock.advance(10_000)
+  expect(worker.control?.isRegistered).toBe(true)
+})
