@@ -150,17 +150,31 @@ function command(parts: ClusterCommandParts): Command {
         await parts.run(client, values, context, jobId)
         return exitCodes.success
       } catch (error) {
-        if (!isShuffleError(error, 'NO_MANAGER')) throw error
-        throw new ShuffleError(
-          'NO_MANAGER',
-          `no manager answers at ${values.manager}; start one with \`sluice local\`, or give its address with --manager`,
-          { cause: error },
-        )
+        throw withAdvice(error, values.manager)
       } finally {
         await client.close()
       }
     },
   })
+}
+
+/** What a person can do about it. */
+function withAdvice(error: unknown, manager: string): unknown {
+  if (isShuffleError(error, 'NO_MANAGER')) {
+    return new ShuffleError(
+      'NO_MANAGER',
+      `no manager answers at ${manager}; start one with \`sluice local\`, or give its address with --manager`,
+      { cause: error },
+    )
+  }
+  if (isShuffleError(error, 'UNAUTHENTICATED')) {
+    return new ShuffleError(
+      'UNAUTHENTICATED',
+      `${error.message}; give the secret of the cluster with --token-file, its name with --cluster-id`,
+      { cause: error },
+    )
+  }
+  return error
 }
 
 async function allPartitions(client: ManagerClient, jobId: JobId): Promise<Partitions> {

@@ -3,6 +3,7 @@
 // consumers that are at work; consumers that have finished stay finished.
 
 import {
+  isShuffleError,
   parseAttemptId,
   parseJobId,
   ShuffleError,
@@ -49,6 +50,8 @@ export interface JobLimits {
   /** Back-off before another attempt after a failure: doubled from the first to the last. */
   readonly retryDelayMinMs: number
   readonly retryDelayMaxMs: number
+  /** How long a task waits for a place for its output while there is no manager or no worker. */
+  readonly allocationTimeoutMs: number
 }
 
 export interface StageSummary extends StageCounts {
@@ -77,7 +80,12 @@ export interface JobResult {
   readonly results: readonly JsonValue[]
 }
 
-const defaultLimits: JobLimits = { attemptsMax: 10, retryDelayMinMs: 100, retryDelayMaxMs: 5000 }
+const defaultLimits: JobLimits = {
+  attemptsMax: 10,
+  retryDelayMinMs: 100,
+  retryDelayMaxMs: 5000,
+  allocationTimeoutMs: 120_000,
+}
 
 interface RunningTask {
   readonly attempt: AttemptRef
@@ -254,8 +262,29 @@ export class JobMaster {
     )
   }
 
-  /** A place for the attempt's output; the last stage has none. */
-  async #allocate({ stage, index, attempt }: AttemptRef): Promise<ShuffleDescriptor | undefined> {
+  /**
+   * A place for the attempt's output; the last stage has none. Waiting for a manager that restarts,
+   * or for workers, is no failure of the attempt.
+   */
+  async #allocate(attempt: AttemptRef): Promise<ShuffleDescriptor | undefined> {
+    const { clock } = this.#options.world
+    const deadlineMs = clock.nowMs() + this.#limits.allocationTimeoutMs
+    for (let tries = 1; ; tries++) {
+      try {
+        return await this.#askForPlace(attempt)
+      } catch (error) {
+        const isLate = clock.nowMs() >= deadlineMs || this.#settle === undefined
+        if (isLate || !isShuffleError(error, 'NO_MANAGER', 'NO_WORKER', 'BUSY')) throw error
+        await this.#pause(tries)
+      }
+    }
+  }
+
+  async #askForPlace({
+    stage,
+    index,
+    attempt,
+  }: AttemptRef): Promise<ShuffleDescriptor | undefined> {
     const next = this.#stages[stage + 1]
     const { dataSetId, plan } = this.#stage(stage)
     if (next === undefined) return undefined
@@ -339,7 +368,7 @@ export class JobMaster {
         this.#fail(errorOfTask(error, this.#fieldsOf(attempt)))
         return
       case 'try-again':
-        this.#giveUpLater(attempt)
+        void this.#giveUpLater(attempt)
         return
       case 'produce-again':
         this.#loseNamed(error)
@@ -351,12 +380,18 @@ export class JobMaster {
     this.#schedule()
   }
 
-  #giveUpLater(attempt: AttemptRef): void {
+  async #giveUpLater(attempt: AttemptRef): Promise<void> {
+    await this.#pause(attempt.attempt)
+    this.#tracker.giveUp(attempt)
+    this.#schedule()
+  }
+
+  /** Longer from one time to the next. */
+  #pause(tries: number): Promise<void> {
     const { retryDelayMinMs, retryDelayMaxMs } = this.#limits
-    const delay = Math.min(retryDelayMaxMs, retryDelayMinMs * 2 ** (attempt.attempt - 1))
-    this.#options.world.clock.setTimer(delay, () => {
-      this.#tracker.giveUp(attempt)
-      this.#schedule()
+    const delayMs = Math.min(retryDelayMaxMs, retryDelayMinMs * 2 ** (tries - 1))
+    return new Promise((resolve) => {
+      this.#options.world.clock.setTimer(delayMs, resolve)
     })
   }
 

@@ -313,15 +313,29 @@ describe('a job master', () => {
     expectClean(world)
   })
 
-  test('asks again for a place when the manager has none, within the attempts', async () => {
+  test('waits for a place while there is no worker or manager, without a failed attempt', async () => {
     const world = setUp({ produce, collect })
-    let refusals = 3
+    const refusals = ['NO_WORKER', 'NO_MANAGER', 'BUSY'] as const
+    let asked = 0
     world.shuffle.onAllocate = () => {
-      if (refusals-- > 0) throw new ShuffleError('NO_WORKER', 'none is healthy')
+      const code = refusals[asked++]
+      if (code !== undefined) throw new ShuffleError(code, 'not now')
     }
     const result = await world.master.run()
     expect(result.results).toEqual(expected)
-    expect(result.summary.producerAttempts).toBe(7)
+    expect(result.summary.producerAttempts).toBe(4)
+  })
+
+  test('fails when there is no place for too long', async () => {
+    const world = setUp(
+      { produce, collect },
+      { limits: { allocationTimeoutMs: 0, attemptsMax: 2 } },
+    )
+    world.shuffle.onAllocate = () => {
+      throw new ShuffleError('NO_WORKER', 'none is registered')
+    }
+    await expect(world.master.run()).rejects.toMatchObject({ code: 'NO_WORKER' })
+    expectClean(world)
   })
 
   test('does not commit for a task that has not read all of its input', async () => {
