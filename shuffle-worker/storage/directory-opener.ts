@@ -42,7 +42,10 @@ export async function openDirectories(
 async function open(settings: OpenDirectoriesSettings): Promise<OpenedDirectories> {
   const { world, directories, clusterId } = settings
   const usable = (each: StorageDirectory) => each.health !== 'failed'
-  const identities = new Map<StorageDirectory, DirectoryIdentity | undefined>()
+  // In the order of the configuration, whichever disk answers first.
+  const identities = new Map<StorageDirectory, DirectoryIdentity | undefined>(
+    directories.map((each) => [each, undefined]),
+  )
   await forEach(directories, async (directory) => {
     await directory.lock()
     identities.set(directory, await readIdentity(directory.disk, directory.layout))

@@ -73,7 +73,8 @@ export class PartitionFile {
       reservation.shrinkTo(table.regions.length * regionMemoryBytes)
       return new PartitionFile(settings, file, table.regions, reservation)
     } catch (error) {
-      await settings.files.recycle(settings.place).catch(() => undefined)
+      // Not awaited: a read that hangs keeps the file from closing.
+      settings.files.recycle(settings.place).catch(() => undefined)
       throw error
     }
   }
@@ -86,7 +87,7 @@ export class PartitionFile {
       reservation.release()
       return table.uncompressedBytes
     } finally {
-      await settings.files.recycle(settings.place)
+      settings.files.recycle(settings.place).catch(() => undefined)
     }
   }
 
