@@ -1,0 +1,78 @@
+// The faults of one seed: what kind, where, when and for how long. Kinds are a closed set, so that the
+// coverage can say which were never reached.
+
+import type { VirtualRandom } from '../support/virtual-random.ts'
+
+export const faultKinds = [
+  'link-cut',
+  'link-cut-at-byte',
+  'link-cut-at-message',
+  'link-silent',
+  'network-partition',
+  'connect-refused',
+  'address-changed',
+  'disk-error',
+  'disk-short-write',
+  'disk-slow',
+  'disk-hung',
+  'disk-full',
+  'disk-read-only',
+  'disk-close-error',
+  'disk-bit-flip',
+  'worker-killed',
+  'worker-killed-at-operation',
+  'worker-killed-at-message',
+  'worker-killed-twice',
+  'worker-stopped',
+  'worker-power-loss',
+  'worker-paused',
+  'worker-wiped',
+  'manager-killed',
+  'manager-killed-at-message',
+  'manager-paused',
+  'manager-and-worker-killed',
+  'task-host-killed',
+  'task-host-paused',
+  'master-killed',
+  'master-paused',
+  'wall-clock-jump',
+] as const
+
+export type FaultKind = (typeof faultKinds)[number]
+
+export interface FaultPlan {
+  readonly kind: FaultKind
+  readonly atMs: number
+  readonly durationMs: number
+  /** Which worker, task host, job or directory: the index modulo their number. */
+  readonly target: number
+  readonly other: number
+  /** A byte, a message or an operation, counted from the time on. */
+  readonly after: number
+}
+
+export interface FaultScope {
+  readonly workerCount: number
+  readonly directoriesPerWorker: number
+  readonly taskHostCount: number
+  readonly jobCount: number
+}
+
+/** Most happens in the first seconds of the jobs; faults that come later would hit nothing. */
+const busyMs = 8_000
+
+export function drawFaults(random: VirtualRandom, _scope: FaultScope): readonly FaultPlan[] {
+  const count = random.chance(0.1) ? 0 : 1 + random.integer(9)
+  const faults = Array.from({ length: count }, (): FaultPlan => {
+    const kind = faultKinds[random.integer(faultKinds.length)] ?? 'link-cut'
+    return {
+      kind,
+      atMs: random.chance(0.7) ? random.between(0, busyMs / 4) : random.between(0, busyMs),
+      durationMs: Math.floor(2 ** random.between(5, 15)),
+      target: random.integer(1000),
+      other: random.integer(1000),
+      after: Math.floor(2 ** random.between(0, kind === 'link-cut-at-byte' ? 15 : 8)),
+    }
+  })
+  return faults.sort((a, b) => a.atMs - b.atMs)
+}

@@ -1,0 +1,165 @@
+// Sees every frame of the data plane and every HTTP request as it is sent, without a part in either:
+// for traces, for counts, and for faults that strike at a certain message.
+
+import type { Duplex } from 'node:stream'
+import { errorCodeOfWire, type ErrorCode } from '../../client/common/errors.ts'
+import type { Connection, Network } from '../../client/common/network.ts'
+import { framePrefixLength } from '../../client/protocol/frame.ts'
+import { messageList } from '../../client/protocol/messages.ts'
+
+export interface SeenMessage {
+  /** From 1 on, over the whole world. */
+  readonly number: number
+  /** Name of a frame's message, or `HTTP` with method and path. */
+  readonly name: string
+  readonly channelId: number
+  readonly bytes: number
+  readonly from: string
+  readonly to: string
+  /** Of an Error or a PartitionFailed. */
+  readonly code?: ErrorCode | undefined
+  /** Cuts the connection on which it is sent. */
+  cut(): void
+}
+
+const namesById = new Map(messageList.map(({ id, name }) => [id, name]))
+/** Offset of the error's code in the headers that carry one. */
+const codeOffsets: Readonly<Record<string, number>> = { Error: 0, PartitionFailed: 4 }
+
+export class FrameTap {
+  readonly #onMessage: (message: SeenMessage) => void
+  #count = 0
+
+  constructor(onMessage: (message: SeenMessage) => void) {
+    this.#onMessage = onMessage
+  }
+
+  get count(): number {
+    return this.#count
+  }
+
+  wrap(host: string, network: Network): Network {
+    return {
+      listen: (address, onConnection) =>
+        network.listen(address, (connection) => {
+          onConnection(this.#watched(host, connection))
+        }),
+      connect: async (options) => this.#watched(host, await network.connect(options)),
+      listenStreams: (address, onStream) => network.listenStreams(address, onStream),
+      connectStream: async (options) => {
+        const stream = await network.connectStream(options)
+        this.#watchRequests({ host, to: options.host }, stream)
+        return stream
+      },
+    }
+  }
+
+  #watched(host: string, connection: Connection): Connection {
+    const scanner = new FrameScanner((frame) => {
+      this.#count += 1
+      this.#onMessage({
+        ...frame,
+        number: this.#count,
+        from: host,
+        to: connection.remote.host,
+        cut: () => {
+          connection.destroy(new Error('cut by the simulation'))
+        },
+      })
+    })
+    return {
+      remote: connection.remote,
+      get bufferedBytes() {
+        return connection.bufferedBytes
+      },
+      start: (handler) => {
+        connection.start(handler)
+      },
+      write: (parts, onWritten) => {
+        connection.write(parts, onWritten)
+        for (const part of parts) scanner.scan(part)
+      },
+      end: () => {
+        connection.end()
+      },
+      destroy: (error) => {
+        connection.destroy(error)
+      },
+    }
+  }
+
+  #watchRequests(where: { readonly host: string; readonly to: string }, stream: Duplex): void {
+    const write = stream.write.bind(stream) as (...args: unknown[]) => boolean
+    const watched = (...args: unknown[]): boolean => {
+      const text = Buffer.from(args[0] as string | Uint8Array).toString('latin1', 0, 300)
+      const match = /^(GET|PUT|POST|DELETE) (\S+) HTTP/.exec(text)
+      if (match !== null) {
+        this.#count += 1
+        this.#onMessage({
+          number: this.#count,
+          name: `HTTP ${match[1] ?? ''} ${routeOf(match[2] ?? '')}`,
+          channelId: 0,
+          bytes: (args[0] as Uint8Array).length,
+          from: where.host,
+          to: where.to,
+          cut: () => {
+            stream.destroy(new Error('cut by the simulation'))
+          },
+        })
+      }
+      return write(...args)
+    }
+    stream.write = watched as typeof stream.write
+  }
+}
+
+/** The path with names instead of ids. */
+function routeOf(path: string): string {
+  return path.replace(/\?.*$/, '').replace(/(jobs|workers|data-sets)\/(?!heartbeat)[^/]+/g, '$1/*')
+}
+
+type ScannedFrame = Pick<SeenMessage, 'name' | 'channelId' | 'bytes' | 'code'>
+
+/** Finds the frames in a stream of bytes. */
+class FrameScanner {
+  readonly #onFrame: (frame: ScannedFrame) => void
+  readonly #prefix = Buffer.alloc(framePrefixLength + 6)
+  #filled = 0
+  #left = 0
+
+  constructor(onFrame: (frame: ScannedFrame) => void) {
+    this.#onFrame = onFrame
+  }
+
+  scan(bytes: Uint8Array): void {
+    let at = 0
+    while (at < bytes.length) {
+      const isInPrefix = this.#filled < framePrefixLength
+      const wanted = isInPrefix ? framePrefixLength - this.#filled : this.#left
+      const count = Math.min(wanted, bytes.length - at)
+      const kept = Math.min(count, this.#prefix.length - this.#filled)
+      if (kept > 0) this.#prefix.set(bytes.subarray(at, at + kept), this.#filled)
+      this.#filled += kept
+      at += count
+      if (isInPrefix && this.#filled === framePrefixLength) {
+        this.#left = this.#prefix.readUInt32BE(0) + 4 - framePrefixLength
+      } else if (!isInPrefix) this.#left -= count
+      if (this.#filled >= framePrefixLength && this.#left === 0) this.#end()
+    }
+  }
+
+  #end(): void {
+    const prefix = this.#prefix
+    const name = namesById.get(prefix.readUInt8(4)) ?? `type ${String(prefix.readUInt8(4))}`
+    const codeAt = codeOffsets[name]
+    this.#filled = 0
+    this.#onFrame({
+      name,
+      channelId: prefix.readUInt32BE(8),
+      bytes: prefix.readUInt32BE(0) + 4,
+      ...(codeAt === undefined
+        ? {}
+        : { code: errorCodeOfWire(prefix.readUInt16BE(framePrefixLength + codeAt)) }),
+    })
+  }
+}

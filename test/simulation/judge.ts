@@ -1,0 +1,61 @@
+// Whether an error may reach the runtime. An error is an answer only where something has happened that
+// can cause it; without a cause it is a finding.
+
+import type { FaultInjector } from './fault-injector.ts'
+import type { ErrorPlace } from './job.ts'
+import { textOf } from './job.ts'
+import type { Plan } from './plan.ts'
+
+/** No fault of the simulation can cause these. */
+const never = new Set([
+  'PROTOCOL',
+  'UNSUPPORTED_VERSION',
+  'UNSUPPORTED_CODEC',
+  'UNAUTHENTICATED',
+  'INVALID_ARGUMENT',
+  'LIMIT_EXCEEDED',
+])
+const ofDamage = new Set(['DATA_CORRUPT', 'COUNT_MISMATCH'])
+/** The job itself releases what is being read. */
+const ofRelease = new Set(['PARTITION_RELEASED', 'PARTITION_NOT_FOUND'])
+
+export class Judge {
+  readonly #plan: Plan
+  readonly #injector: FaultInjector
+
+  constructor(plan: Plan, injector: FaultInjector) {
+    this.#plan = plan
+    this.#injector = injector
+  }
+
+  /** What is wrong with it; undefined when it may come. */
+  complaintAbout(error: unknown, place: ErrorPlace): string | undefined {
+    const { code } = error as { readonly code?: string }
+    const what = `${place.during} of ${place.job}: ${textOf(error)}`
+    if (code === undefined) {
+      const isOurs = /task host died|twin|runtime cancels/.test(textOf(error))
+      return isOurs ? undefined : `an error without a code: ${what} ${(error as Error).stack ?? ''}`
+    }
+    if (never.has(code)) return `an error that nothing can cause: ${what}`
+    if (place.attempt?.isReleased === true && ofRelease.has(code)) return undefined
+    if (ofDamage.has(code) && !this.#injector.hasDamaged) return `damage without a fault: ${what}`
+    if (this.#injector.count === 0 && !this.#isOfThePlan(code)) {
+      return `an error without a fault: ${what}`
+    }
+    return undefined
+  }
+
+  isLogAllowed(_message: string): boolean {
+    return false
+  }
+
+  /** What jobs bring upon themselves. */
+  #isOfThePlan(code: string): boolean {
+    const { jobs } = this.#plan
+    const isReleasing = jobs.some((job) => job.earlyReleaseChance > 0 || job.twinChance > 0)
+    const isEager = jobs.some((job) => job.stages.some((stage) => stage.isEager))
+    if (code === 'CANCELLED') return jobs.some((job) => job.cancelChance > 0)
+    if (ofRelease.has(code) && (isReleasing || isEager)) return true
+    return isEager && code === 'PARTITION_NOT_READY'
+  }
+}

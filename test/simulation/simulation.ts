@@ -1,0 +1,385 @@
+// One seed: a cluster, its jobs and its faults, from the first start to the last stop, and what was
+// found wrong on the way.
+
+import { sleep } from '../../client/common/clock.ts'
+import type { LogFields, Logger } from '../../client/common/log.ts'
+import { partitionKeyText } from '../../client/common/ids.ts'
+import { VirtualRandom } from '../support/virtual-random.ts'
+import { VirtualWorld } from '../support/virtual-world.ts'
+import { Cluster, times } from './cluster.ts'
+import { Coverage } from './coverage.ts'
+import { FaultInjector } from './fault-injector.ts'
+import { FrameTap, type SeenMessage } from './frame-tap.ts'
+import { textOf, SimJob, type ErrorPlace } from './job.ts'
+import { Judge } from './judge.ts'
+import { drawPlan, type Plan, type PlanOptions } from './plan.ts'
+import { Truth } from './truth.ts'
+
+export interface SimulationResult {
+  readonly seed: number
+  readonly findings: readonly string[]
+  readonly digest: string
+  readonly events: readonly string[]
+  readonly figures: Figures
+  readonly coverage: Coverage
+}
+
+export interface Figures {
+  readonly jobs: number
+  readonly records: number
+  readonly partitions: number
+  readonly messages: number
+  readonly faultsHit: number
+  readonly virtualMs: number
+}
+
+export interface SimulationOptions extends PlanOptions {
+  /** Called with each line of the story as it happens. */
+  readonly onEvent?: (line: string) => void
+  /** Every message and disk call too. */
+  readonly isVerbose?: boolean
+}
+
+/** Faults are over by then; what still does not end has been forgotten. */
+const jobsWithinMs = 900_000
+/** In which lists converge, released data goes and idle connections close. */
+const quietMs = 25_000
+const shortQuietMs = 8_000
+const eventsKept = 400
+
+export async function simulate(
+  seed: number,
+  options: SimulationOptions = {},
+): Promise<SimulationResult> {
+  const plan = drawPlan(new VirtualRandom(`plan ${String(seed)}`), options)
+  return new Simulation(seed, plan, options).run()
+}
+
+export class Simulation {
+  readonly seed: number
+  readonly plan: Plan
+  readonly virtual: VirtualWorld
+  readonly cluster: Cluster
+  readonly jobs: readonly SimJob[]
+  readonly truth = new Truth()
+  readonly coverage = new Coverage()
+  readonly tap: FrameTap
+  readonly #options: SimulationOptions
+  readonly #judge: Judge
+  readonly #injector: FaultInjector
+  readonly #findings = new Set<string>()
+  readonly #events: string[] = []
+
+  constructor(seed: number, plan: Plan, options: SimulationOptions) {
+    this.seed = seed
+    this.plan = plan
+    this.#options = options
+    const { chunkBytesMax, latencyMaxMs } = plan.cluster
+    this.virtual = new VirtualWorld({
+      seed,
+      network: {
+        latencyMs: [0.05, latencyMaxMs],
+        chunking: chunkBytesMax === 0 ? 'random' : { maxBytes: chunkBytesMax },
+      },
+    })
+    this.tap = new FrameTap((message) => {
+      this.#onMessage(message)
+    })
+    this.cluster = new Cluster({
+      virtual: this.virtual,
+      tap: this.tap,
+      plan: plan.cluster,
+      logger: (host) => this.#loggerOf(host, {}),
+      note: (text) => {
+        this.note(text)
+      },
+    })
+    this.#injector = new FaultInjector({
+      virtual: this.virtual,
+      cluster: this.cluster,
+      jobs: () => this.jobs,
+      truth: this.truth,
+      coverage: this.coverage,
+      note: (text) => {
+        this.note(text)
+      },
+    })
+    this.#judge = new Judge(plan, this.#injector)
+    this.jobs = plan.jobs.map(
+      (jobPlan) =>
+        new SimJob({
+          cluster: this.cluster,
+          plan: jobPlan,
+          random: this.virtual.random.fork(jobPlan.name),
+          truth: this.truth,
+          note: (text) => {
+            this.note(text)
+          },
+          onError: (error, place) => {
+            this.#onError(error, place)
+          },
+          onFinding: (finding) => {
+            this.find(finding)
+          },
+        }),
+    )
+  }
+
+  async run(): Promise<SimulationResult> {
+    const onStray = (error: unknown) => {
+      this.find(`an error that nobody caught: ${textOf(error)} ${(error as Error).stack ?? ''}`)
+    }
+    process.on('unhandledRejection', onStray)
+    process.on('uncaughtException', onStray)
+    try {
+      await this.#story()
+    } catch (error) {
+      this.find(`the simulation itself failed: ${textOf(error)} ${(error as Error).stack ?? ''}`)
+    } finally {
+      await this.#stopEverything()
+      process.off('unhandledRejection', onStray)
+      process.off('uncaughtException', onStray)
+    }
+    return {
+      seed: this.seed,
+      findings: [...this.#findings],
+      digest: this.virtual.trace.digest(),
+      events: this.#events.slice(-eventsKept),
+      coverage: this.coverage,
+      figures: {
+        jobs: this.jobs.length,
+        records: this.truth.recordsDelivered,
+        partitions: this.truth.partitionsCommitted,
+        messages: this.tap.count,
+        faultsHit: this.coverage.faultsHit,
+        virtualMs: this.virtual.clock.nowMs(),
+      },
+    }
+  }
+
+  note(text: string): void {
+    const line = `${this.virtual.clock.nowMs().toFixed(3).padStart(10)} ${text}`
+    this.virtual.trace.note(line)
+    this.#events.push(line)
+    if (this.#events.length > 2 * eventsKept) this.#events.splice(0, eventsKept)
+    this.#options.onEvent?.(line)
+  }
+
+  find(finding: string): void {
+    if (this.#findings.has(finding)) return
+    this.#findings.add(finding)
+    this.note(`FINDING ${finding}`)
+  }
+
+  async #story(): Promise<void> {
+    const { clock } = this.virtual
+    this.cluster.start()
+    for (const fault of this.plan.faults) {
+      clock.schedule(fault.atMs, () => {
+        this.#injector.inject(fault)
+      })
+    }
+    await this.#jobsEnd()
+    if (this.#findings.size > 0) return
+    this.#injector.healAll()
+    await clock.advance(quietMs)
+    this.#checkAgreement()
+    for (const job of this.jobs) await this.virtual.drive(job.unregister(), 60_000)
+    await clock.advance(shortQuietMs)
+    this.#checkNothingLeft()
+    if (this.#findings.size === 0) await this.#closeEverything()
+  }
+
+  async #jobsEnd(): Promise<void> {
+    const { clock } = this.virtual
+    let isDone = false
+    const all = Promise.all(
+      this.jobs.map(async (job) => {
+        try {
+          await job.run()
+        } catch (error) {
+          this.find(`${job.plan.name} failed: ${textOf(error)}`)
+        }
+      }),
+    ).then(() => {
+      isDone = true
+    })
+    while (!isDone && clock.nowMs() < jobsWithinMs && this.#findings.size === 0) {
+      await clock.advance(100)
+      this.#checkBounds()
+    }
+    if (!isDone && this.#findings.size === 0) {
+      this.find(`jobs hang: ${this.jobs.map((job) => job.describe()).join(' | ')}`)
+      for (const host of this.cluster.taskHosts) {
+        this.note(`${host.host} ${JSON.stringify(host.running?.statistics())}`)
+      }
+      return
+    }
+    void all
+  }
+
+  /** What must hold at every moment. */
+  #checkBounds(): void {
+    for (const worker of this.cluster.workers) {
+      if (!worker.isUp) continue
+      const { ledger } = worker.running!
+      for (const purpose of ['write', 'read', 'index', 'control'] as const) {
+        const used = ledger.usedBytes(purpose)
+        const bound = ledger.partBytes(purpose)
+        if (used < 0 || used > bound) {
+          this.find(`${worker.host}: ${purpose} memory ${String(used)} of ${String(bound)}`)
+        }
+      }
+    }
+    for (const host of this.cluster.taskHosts) {
+      if (!host.isUp) continue
+      for (const waiter of host.running!.statistics().waiters) {
+        if (waiter.remainingMs >= -1_000) continue
+        this.find(`${host.host}: the wait for ${waiter.name} has outlived its deadline`)
+      }
+    }
+  }
+
+  /** Manager, masters and workers agree on what exists. */
+  #checkAgreement(): void {
+    const held = new Set(this.jobs.flatMap((job) => job.heldKeys))
+    const stored = new Set<string>()
+    for (const worker of this.cluster.workers) {
+      if (!worker.isUp) {
+        this.find(`${worker.host} is not up after the faults: ${String(worker.startError)}`)
+        continue
+      }
+      for (const { key, state } of worker.running!.store.list()) {
+        const name = partitionKeyText(key)
+        if (!held.has(name)) this.find(`${worker.host} has ${name} (${state}), which nobody holds`)
+        else if (state === 'committed') stored.add(name)
+        else this.find(`${worker.host} has ${name} as ${state}`)
+      }
+    }
+    for (const name of held) {
+      if (!stored.has(name)) this.find(`${name} is held and on no worker`)
+    }
+  }
+
+  #checkNothingLeft(): void {
+    for (const worker of this.cluster.workers) {
+      if (!worker.isUp) continue
+      const { store, ledger } = worker.running!
+      for (const { key, state } of store.list()) {
+        this.find(`${worker.host} still has ${partitionKeyText(key)} (${state}) after the jobs`)
+      }
+      for (const purpose of ['write', 'read', 'index', 'control'] as const) {
+        const used = ledger.usedBytes(purpose)
+        if (used !== 0) this.find(`${worker.host} holds ${String(used)} bytes of ${purpose} memory`)
+      }
+      const status = worker.running!.status() as Record<string, unknown>
+      for (const name of ['channels', 'creditOutstanding', 'heldBuffers'] as const) {
+        const { write, read } = status[name] as { write: number; read: number }
+        if (write !== 0 || read !== 0) {
+          this.find(`${worker.host}: ${name} ${String(write)} and ${String(read)} at rest`)
+        }
+      }
+      for (const name of ['waiters', 'waitingRegions', 'listedPartitions', 'connections'] as const) {
+        if (status[name] !== 0) this.find(`${worker.host}: ${String(status[name])} ${name} at rest`)
+      }
+    }
+    for (const host of this.cluster.taskHosts) {
+      if (!host.isUp) continue
+      const { openPartitions, openGates, connections, channels, buffersInUse, waiters } =
+        host.running!.statistics()
+      const left = { openPartitions, openGates, connections, channels, buffersInUse, waiters: waiters.length }
+      for (const [name, count] of Object.entries(left)) {
+        if (count !== 0) this.find(`${host.host}: ${String(count)} ${name} at rest`)
+      }
+    }
+  }
+
+  async #closeEverything(): Promise<void> {
+    const { clock, network } = this.virtual
+    for (const member of this.cluster.members) member.isWanted = false
+    const close = async () => {
+      for (const job of this.jobs) await job.close()
+      for (const host of this.cluster.taskHosts) if (host.isUp) await host.running!.close()
+      for (const worker of this.cluster.workers) if (worker.isUp) await worker.running!.stop()
+      if (this.cluster.manager.isUp) await this.cluster.manager.running!.stop()
+    }
+    await this.virtual.drive(close(), 120_000)
+    await clock.advance(shortQuietMs)
+    if (clock.timerCount !== 0) this.find(`${String(clock.timerCount)} timers are left`)
+    if (network.links.length !== 0) {
+      this.find(`connections are left: ${network.links.map(({ hosts }) => hosts.join(' ')).join()}`)
+    }
+    if (network.listenerCount !== 0) this.find(`${String(network.listenerCount)} ports are left`)
+    for (const worker of this.cluster.workers) {
+      const disk = this.virtual.disk(worker.host)
+      if (disk.openFileCount !== 0) {
+        this.find(`${worker.host}: ${String(disk.openFileCount)} open files are left`)
+      }
+      if (disk.heldLocks.length !== 0) this.find(`${worker.host}: a lock is left`)
+      // No partition is left, so no file of one may be.
+      const left = disk.filesBelow('/').filter((path) => /partial|\.data/.test(path))
+      if (left.length !== 0) this.find(`${worker.host}: files are left: ${left.join(' ')}`)
+    }
+  }
+
+  async #stopEverything(): Promise<void> {
+    for (const member of this.cluster.members) {
+      member.isWanted = false
+      member.process.kill()
+    }
+    for (const job of this.jobs) job.process?.kill()
+    await this.virtual.clock.settle()
+  }
+
+  #onMessage(message: SeenMessage): void {
+    this.coverage.message(message.name)
+    if (message.code !== undefined) this.coverage.error(message.code)
+    const { number, name, from, to, channelId, bytes, code } = message
+    this.virtual.trace.note(`${String(number)} ${from} ${to} ${name} ${String(channelId)}`)
+    if (this.#options.isVerbose === true) {
+      this.#options.onEvent?.(
+        `${this.virtual.clock.nowMs().toFixed(3).padStart(10)}   ${from} > ${to} ${name} ${String(channelId)} ${String(bytes)} ${code ?? ''}`,
+      )
+    }
+    this.#injector.onMessage(message)
+  }
+
+  #onError(error: unknown, place: ErrorPlace): void {
+    const code = (error as { readonly code?: string }).code
+    if (code !== undefined) this.coverage.error(code)
+    this.note(`error ${place.during} of ${place.job}: ${textOf(error)}`)
+    const complaint = this.#judge.complaintAbout(error, place)
+    if (complaint !== undefined) this.find(complaint)
+  }
+
+  #loggerOf(host: string, fields: LogFields): Logger {
+    const take = (level: string, more: LogFields, message: string) => {
+      const all = { ...fields, ...more }
+      const line = `${host} ${level} ${message} ${JSON.stringify(all)}`
+      if (level !== 'debug') this.note(line)
+      else if (this.#options.isVerbose === true) this.#options.onEvent?.(line)
+      const code = all['code']
+      if (typeof code === 'string') this.coverage.error(code)
+      const isBroken = level === 'error' || line.includes('AssertionFailure')
+      if (isBroken && !this.#judge.isLogAllowed(message)) this.find(line)
+    }
+    return {
+      debug: (more, message) => {
+        take('debug', more, message)
+      },
+      info: (more, message) => {
+        take('info', more, message)
+      },
+      warn: (more, message) => {
+        take('warn', more, message)
+      },
+      error: (more, message) => {
+        take('error', more, message)
+      },
+      child: (more) => this.#loggerOf(host, { ...fields, ...more }),
+    }
+  }
+}
+
+void sleep
+void times
