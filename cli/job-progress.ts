@@ -1,6 +1,6 @@
 // Shows how far a job is: a line that moves on a terminal, now and then a line elsewhere.
 
-import type { StageSummary } from '../runtime/job-master.ts'
+import type { StageSummary } from '../runtime/job-result.ts'
 import type { CommandContext } from './command.ts'
 import { humanBytes } from './text-table.ts'
 

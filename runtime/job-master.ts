@@ -17,9 +17,10 @@ import {
 } from '../client/index.ts'
 import type { JobPlan } from './job-plan.ts'
 import { attemptIdOf, fieldsOfAttempt, JobStage } from './job-stages.ts'
-import { JobTracker, type AttemptRef, type StageCounts, type TaskRef } from './job-tracker.ts'
+import type { JobResult, JobSummary, StageSummary } from './job-result.ts'
+import { JobTracker, type AttemptRef, type TaskRef } from './job-tracker.ts'
 import { describeTaskError, errorOfTask, kindOfTaskError, type TaskError } from './task-error.ts'
-import type { ClusterSettings, CommittedTotals } from './task-messages.ts'
+import type { ClusterSettings } from './task-messages.ts'
 import {
   TaskProcessPool,
   type FinishedMessage,
@@ -27,7 +28,6 @@ import {
   type Slot,
 } from './task-process-pool.ts'
 import type { StartTaskProcess, TaskProcess } from './task-process.ts'
-import type { JsonValue } from './task.ts'
 
 export interface JobMasterOptions {
   readonly world: Pick<World, 'clock' | 'random'>
@@ -52,32 +52,6 @@ export interface JobLimits {
   readonly retryDelayMaxMs: number
   /** How long a task waits for a place for its output while there is no manager or no worker. */
   readonly allocationTimeoutMs: number
-}
-
-export interface StageSummary extends StageCounts {
-  readonly name: string
-  /** Bytes that its tasks have worked through. */
-  readonly progressBytes: number
-  /** Of the partitions that count, as their producers committed them. */
-  readonly committed: CommittedTotals
-}
-
-export interface JobSummary {
-  readonly jobId: JobId
-  readonly durationMs: number
-  readonly stages: readonly StageSummary[]
-  /** Attempts of all tasks that write to the shuffle; equals their number when nothing was lost. */
-  readonly producerAttempts: number
-  readonly consumerAttempts: number
-  readonly processRestarts: number
-  /** What each task process had resident at most. */
-  readonly taskProcesses: readonly { readonly pid: number; readonly peakMemoryBytes: number }[]
-}
-
-export interface JobResult {
-  readonly summary: JobSummary
-  /** What the tasks of the last stage returned, in order. */
-  readonly results: readonly JsonValue[]
 }
 
 const defaultLimits: JobLimits = {
