@@ -12,6 +12,7 @@ describe('the stop of a store', () => {
       fault: { kind: 'error', code: 'EIO' },
     })
     await virtual.drive(fixture.store.close())
+    fixture.ledger.close()
     await virtual.clock.advance(100)
     expect(virtual.clock.timerCount).toBe(0)
     expect(virtual.disk().heldLocks).toEqual([])
