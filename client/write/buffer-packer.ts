@@ -30,12 +30,15 @@ import type { WriteChannel, WriteState } from './write-channel.ts'
 export const compressedBytesMin = 1024
 
 export interface BufferPackerOptions {
+  /** Buffers to send with; a wait for one ends when the socket has taken another. */
   readonly pool: BufferPool
+  /** One buffer for each piece in work: its own, so that nothing that is under way can take it. */
+  readonly scratchPool: BufferPool
   readonly channel: WriteChannel
   readonly compute: Compute
   readonly checksum: EntryChecksum
   readonly isCompressed: boolean
-  /** Pieces in work at a time; each holds one buffer of the pool, which must have them to spare. */
+  /** Pieces in work at a time. */
   readonly parallelism: number
   readonly subpartitionCount: number
   readonly timeInState: TimeInState<WriteState>
@@ -132,7 +135,7 @@ export class BufferPacker {
   }
 
   #start(piece: Piece, compressed: boolean): void {
-    const scratch = this.#options.pool.acquire()
+    const scratch = this.#options.scratchPool.acquire()
     assert(scratch !== undefined, 'the packer has its share of the pool')
     piece.fill(scratch.bytes)
     const block = compressed

@@ -43,9 +43,11 @@ export function divideMemory(
   memoryBytes: number,
   settings: PartitionSettings,
 ): {
-  readonly bufferCount: number
   readonly sortBuffers: number
+  /** Pieces that are compressed at a time, a buffer each. */
   readonly parallelism: number
+  /** Buffers to send with. */
+  readonly bodyBuffers: number
 } {
   const bufferCount = Math.floor(memoryBytes / descriptor.bufferSizeBytes)
   if (bufferCount < partitionBuffersMin) {
@@ -59,9 +61,10 @@ export function divideMemory(
     transportBuffersMax,
     Math.max(transportBuffersMin, Math.floor(bufferCount / 4)),
   )
+  const parallelism = Math.max(1, Math.min(settings.computeParallelism, transport - 2))
   return {
-    bufferCount,
     sortBuffers: bufferCount - transport,
-    parallelism: Math.max(1, Math.min(settings.computeParallelism, transport - 2)),
+    parallelism,
+    bodyBuffers: transport - parallelism,
   }
 }

@@ -53,7 +53,7 @@ interface Emission {
 export class ResultPartition {
   readonly #context: ResultPartitionContext
   readonly #fields: ErrorFields
-  readonly #pool: BufferPool
+  readonly #pools: readonly BufferPool[]
   readonly #sortBuffer: SortBuffer
   readonly #packer: BufferPacker
   readonly #channel: WriteChannel
@@ -72,14 +72,13 @@ export class ResultPartition {
     this.#context = context
     this.#fields = { ...descriptor.key, workerId: holder.workerId }
     const shares = divideMemory(descriptor, context.memoryBytes, context.settings)
-    this.#pool = new BufferPool({
-      bufferSizeBytes: descriptor.bufferSizeBytes,
-      bufferCount: shares.bufferCount,
-      waiters: context.waiters,
-      usage: context.usage,
-    })
+    // Each has its own: bodies that a slow socket holds must not take what sorting counts on.
+    const sortPool = this.#makePool(shares.sortBuffers)
+    const scratchPool = this.#makePool(shares.parallelism)
+    const bodyPool = this.#makePool(shares.bodyBuffers)
+    this.#pools = [sortPool, scratchPool, bodyPool]
     this.#sortBuffer = new SortBuffer({
-      pool: this.#pool,
+      pool: sortPool,
       bufferCountMax: shares.sortBuffers,
       subpartitionCount: descriptor.subpartitionCount,
     })
@@ -91,7 +90,7 @@ export class ResultPartition {
       'commit',
     ])
     this.#channel = this.#makeChannel(holder)
-    this.#packer = this.#makePacker(shares.parallelism)
+    this.#packer = this.#makePacker({ pool: bodyPool, scratchPool })
     context.signal?.addEventListener('abort', this.#onAbort, { once: true })
     if (context.signal?.aborted === true) this.#onAbort()
   }
@@ -331,7 +330,7 @@ export class ResultPartition {
     this.#state = state
     this.#context.signal?.removeEventListener('abort', this.#onAbort)
     this.#sortBuffer.close()
-    this.#pool.close()
+    for (const pool of this.#pools) pool.close()
     this.#context.onClosed(this)
   }
 
@@ -356,15 +355,24 @@ export class ResultPartition {
     })
   }
 
-  #makePacker(parallelism: number): BufferPacker {
+  #makePool(bufferCount: number): BufferPool {
+    const { descriptor, waiters, usage } = this.#context
+    const { bufferSizeBytes } = descriptor
+    return new BufferPool({ bufferSizeBytes, bufferCount, waiters, usage })
+  }
+
+  #makePacker(pools: {
+    readonly pool: BufferPool
+    readonly scratchPool: BufferPool
+  }): BufferPacker {
     const { descriptor, world, settings } = this.#context
     return new BufferPacker({
-      pool: this.#pool,
+      ...pools,
       channel: this.#channel,
       compute: world.compute,
       checksum: new EntryChecksum(descriptor.key),
       isCompressed: settings.isCompressionEnabled && descriptor.codec === 'lz4',
-      parallelism,
+      parallelism: pools.scratchPool.bufferCount,
       subpartitionCount: descriptor.subpartitionCount,
       timeInState: this.#timeInState,
       signal: this.#ending.signal,

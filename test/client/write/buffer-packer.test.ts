@@ -21,11 +21,9 @@ const bufferSizeBytes = 4096
 function setUp(options: { isCompressed?: boolean; failSend?: boolean } = {}) {
   const world = new VirtualWorld()
   const { clock, compute } = world.main
-  const pool = new BufferPool({
-    bufferSizeBytes,
-    bufferCount: 6,
-    waiters: new WaiterRegister({ clock }),
-  })
+  const waiters = new WaiterRegister({ clock })
+  const pool = new BufferPool({ bufferSizeBytes, bufferCount: 3, waiters })
+  const scratchPool = new BufferPool({ bufferSizeBytes, bufferCount: 3, waiters })
   const sent: Uint8Array[] = []
   const calls: string[] = []
   // The packer needs three methods of the channel.
@@ -45,6 +43,7 @@ function setUp(options: { isCompressed?: boolean; failSend?: boolean } = {}) {
   }
   const packer = new BufferPacker({
     pool,
+    scratchPool,
     channel: channel as WriteChannel,
     compute,
     checksum: new EntryChecksum({
@@ -67,7 +66,7 @@ function setUp(options: { isCompressed?: boolean; failSend?: boolean } = {}) {
     bufferTimeoutMs: 1000,
     fields: {},
   })
-  return { world, pool, sent, calls, packer }
+  return { world, pool, scratchPool, sent, calls, packer }
 }
 
 function pieceOf(subpartition: number, bytes: Uint8Array, isLastOfRun = true) {
@@ -88,7 +87,7 @@ function sourceOf(pieces: ReturnType<typeof pieceOf>[], isBroadcast = false): Pi
 
 describe('the buffer packer', () => {
   test('packs small entries of many subpartitions into one body', async () => {
-    const { world, pool, sent, calls, packer } = setUp()
+    const { world, pool, scratchPool, sent, calls, packer } = setUp()
     const pieces = [0, 1, 2, 3].map((subpartition) => pieceOf(subpartition, Buffer.alloc(200, 65)))
     await world.drive(packer.sendRegion(sourceOf(pieces)))
     expect(calls).toEqual(['start', 'finish'])
@@ -96,7 +95,7 @@ describe('the buffer packer', () => {
     expect(entriesOf(sent[0] ?? Buffer.alloc(0)).map(({ subpartition }) => subpartition)).toEqual([
       0, 1, 2, 3,
     ])
-    expect(pool.usedCount).toBe(0)
+    expect(pool.usedCount + scratchPool.usedCount).toBe(0)
   })
 
   test('keeps the order of pieces whatever order their compression ends in', async () => {
@@ -141,15 +140,15 @@ describe('the buffer packer', () => {
   })
 
   test('a send that fails gives back what is in work, when the other threads are done', async () => {
-    const { world, pool, packer } = setUp({ failSend: true })
+    const { world, pool, scratchPool, packer } = setUp({ failSend: true })
     const pieces = Array.from({ length: 40 }, () => pieceOf(0, world.random.bytes(3000), false))
     await expect(world.drive(packer.sendRegion(sourceOf(pieces)))).rejects.toThrow('lost')
     await world.clock.advance(100)
-    expect(pool.usedCount).toBe(0)
+    expect(pool.usedCount + scratchPool.usedCount).toBe(0)
   })
 
   test('a source that fails gives everything back too', async () => {
-    const { world, pool, calls, packer } = setUp()
+    const { world, pool, scratchPool, calls, packer } = setUp()
     const source = sourceOf([])
     const failing: PieceSource = {
       ...source,
@@ -160,7 +159,7 @@ describe('the buffer packer', () => {
     }
     await expect(world.drive(packer.sendRegion(failing))).rejects.toThrow('broken')
     await world.clock.advance(100)
-    expect(pool.usedCount).toBe(0)
+    expect(pool.usedCount + scratchPool.usedCount).toBe(0)
     expect(calls).toEqual(['start'])
   })
 })

@@ -9,17 +9,17 @@ const descriptor = descriptorOf(await bench.startWorker('w1'))
 describe('the memory of a result partition', () => {
   test('goes to sorting for three quarters, the rest carries what is under way', () => {
     expect(divideMemory(descriptor, 100 * 1024, defaultEnvironmentOptions)).toEqual({
-      bufferCount: 100,
       sortBuffers: 75,
       parallelism: 4,
+      bodyBuffers: 21,
     })
   })
 
   test('always leaves two buffers to send with beside those that are compressed', () => {
     expect(divideMemory(descriptor, 8 * 1024, defaultEnvironmentOptions)).toEqual({
-      bufferCount: 8,
       sortBuffers: 4,
       parallelism: 2,
+      bodyBuffers: 2,
     })
   })
 

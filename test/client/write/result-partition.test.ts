@@ -195,6 +195,27 @@ describe('a result partition', () => {
     await bench.atRest([worker])
   })
 
+  test.each(['lz4', 'none'])(
+    'bodies that a slow socket holds take nothing of what sorting and %s count on',
+    async (codec) => {
+      const { bench, worker, descriptor, partition } = await setUp({
+        descriptor: { codec },
+        memoryBytes: 8 * bufferSizeBytes,
+      })
+      bench.world.network.configure({ windowBytes: 1024, bytesPerMs: 10 })
+      const records = [50_000, 10, 3000, 2000, 20_000, 100, 900].map((length, subpartition) => ({
+        kind: 'record' as const,
+        subpartition: subpartition % 4,
+        bytes: bench.world.random.bytes(length),
+      }))
+      await bench.drive(emitAll(partition, records))
+      await bench.drive(partition.finish())
+      const gate = bench.createGate([wholeInput(descriptor)])
+      expect(await bench.drive(readAll(gate))).toEqual(expectedOf(records, 4))
+      await bench.atRest([worker])
+    },
+  )
+
   test('returns no promise while there is room', async () => {
     const { bench, worker, partition } = await setUp()
     expect(partition.emitRecord(Buffer.from('a'), 0)).toBeUndefined()
