@@ -156,6 +156,8 @@ export class IoScheduler implements SweepScheduler {
       .catch(this.#onFault)
       .finally(() => {
         this.#isRunning = false
+        // Blocks given back at the end free memory that someone may have waited for.
+        if (this.#isWoken) this.#run()
       })
   }
 
