@@ -17,7 +17,7 @@ import {
   type WorkerOptions,
 } from './options.ts'
 import { checkDescriptors, threadPoolSize, threadsNeeded } from './process-limits.ts'
-import { diskOperationsInFlightMax } from './storage/data-store.ts'
+import { diskOperationsInFlightMax } from './storage/disk-operation.ts'
 import { ShuffleWorker } from './worker.ts'
 
 interface Configuration {

@@ -50,9 +50,6 @@ import { stopStore } from './store-stop.ts'
 import { StoredPartition } from './stored-partition.ts'
 import { checkWriteRequest, refusalOf } from './write-admission.ts'
 
-export type { DataStoreOptions } from './data-store-options.ts'
-export { diskOperationsInFlightMax } from './disk-operation.ts'
-
 export interface DataStoreSettings {
   readonly world: World
   readonly clusterId: ClusterId

@@ -30,14 +30,12 @@ describe('the release of many partitions', () => {
 
   it('goes on when a file cannot be deleted, and the next start deletes it', async () => {
     const { virtual, fixture } = await releaseAll(1000, (world) => {
-      world
-        .disk()
-        .inject({
-          operation: 'unlink',
-          path: /data$/,
-          times: 1,
-          fault: { kind: 'error', code: 'EACCES' },
-        })
+      world.disk().inject({
+        operation: 'unlink',
+        path: /data$/,
+        times: 1,
+        fault: { kind: 'error', code: 'EACCES' },
+      })
     })
     expect(virtual.disk().filesBelow('/data/partitions')).toHaveLength(1)
     await virtual.drive(fixture.store.close())

@@ -20,7 +20,8 @@ import {
   writeEntryHeader,
 } from '../../../../client/protocol/entry.ts'
 import { MemoryLedger } from '../../../../shuffle-worker/memory/memory-ledger.ts'
-import { DataStore, type DataStoreOptions } from '../../../../shuffle-worker/storage/data-store.ts'
+import { DataStore } from '../../../../shuffle-worker/storage/data-store.ts'
+import type { DataStoreOptions } from '../../../../shuffle-worker/storage/data-store-options.ts'
 import type { PartitionFacts } from '../../../../shuffle-worker/storage/partition-format.ts'
 import type {
   CommittedTotals,
