@@ -6,6 +6,8 @@
 // In a real runtime the producer and the consumers are tasks in other processes: the descriptor is a
 // plain value that goes to them with their task.
 
+import { Buffer } from 'node:buffer'
+import process from 'node:process'
 import { loadShuffleServiceFactory, parseAttemptId, parseDataSetId, parseJobId } from 'sluice'
 
 const managerUrl = process.argv[2] ?? 'http://127.0.0.1:9700'

@@ -1,8 +1,19 @@
 // What people read of options: help, the effective configuration, and the reference.
 
-import { describeAllowed, formatOption, type OptionDeclaration } from './option-kinds.ts'
-import { environmentName, flagName, yamlKey, type DeclaredNames } from './option-sources.ts'
-import type { OptionsDeclaration, OptionSource, OptionTable, OptionValue } from './options.ts'
+import {
+  describeAllowed,
+  formatOption,
+  type OptionDeclaration,
+  type OptionValue,
+} from './option-kinds.ts'
+import {
+  environmentName,
+  flagName,
+  yamlKey,
+  type DeclaredNames,
+  type OptionSource,
+} from './option-sources.ts'
+import type { OptionsDeclaration, OptionTable } from './options.ts'
 
 export interface HelpParts {
   /** `sluice sort --input FILE --output FILE`. */

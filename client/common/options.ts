@@ -12,9 +12,6 @@ import {
   type OptionSource,
 } from './option-sources.ts'
 
-export type { OptionDeclaration, OptionValue } from './option-kinds.ts'
-export type { OptionSource } from './option-sources.ts'
-
 /** The parts of the product that have options; each is a key of the YAML file under `remote-shuffle`. */
 export const optionSections = [
   'manager',
