@@ -110,6 +110,15 @@ function declareStates(registry: Registry, cluster: Cluster): void {
     },
   })
   new Gauge({
+    name: 'sluice_manager_time_in_state_seconds',
+    help: 'Time that channels and tasks of all jobs spent in each state, as workers and clients told.',
+    labelNames: ['state'],
+    registers: [registry],
+    collect() {
+      for (const [state, ms] of cluster.jobs.timeInStateMs) this.set({ state }, ms / 1000)
+    },
+  })
+  new Gauge({
     name: 'sluice_manager_workers',
     help: 'Workers by state.',
     labelNames: ['state'],

@@ -35,8 +35,6 @@ export interface LostGroup extends KeyGroup {
   readonly cause: string
 }
 
-const Command = <T>() => Type.Unsafe<T>(Type.Object({ type: Type.String() }))
-
 const JobBeat = Type.Object({
   jobId: id('Job'),
   jobEpoch,
@@ -58,7 +56,7 @@ const JobBeatAnswer = Type.Object({
     Type.Literal('superseded'),
     Type.Literal('resync'),
   ]),
-  commands: Type.Array(Command<JobCommand>()),
+  commands: Type.Array(Type.Unsafe<JobCommand>(Type.Object({ type: Type.String() }))),
 })
 export type JobBeatAnswer = Static<typeof JobBeatAnswer>
 

@@ -88,6 +88,8 @@ export class JobRegistry {
   readonly #jobsMax: number
   readonly #jobs = new Map<JobId, JobRecord>()
   readonly #tables = new Map<number, PartitionTable>()
+  /** Of all jobs since the start. */
+  readonly timeInStateMs = new Map<string, number>()
   #nextTable = 0
 
   constructor(options: { readonly jobsMax: number }) {
@@ -152,6 +154,12 @@ export class JobRegistry {
     return table?.isLive(row) === true ? { table, row } : undefined
   }
 
+  /** Adds a client's or worker's sums; names beyond the bound are not kept. */
+  addTimeInState(job: JobRecord, sums: Readonly<Record<string, number>>): void {
+    addSums(job.timeInStateMs, sums)
+    addSums(this.timeInStateMs, sums)
+  }
+
   ownerOf(table: PartitionTable): JobRecord {
     const job = this.#jobs.get(table.jobId)
     assert(job !== undefined, 'a table has a job')
@@ -159,12 +167,11 @@ export class JobRegistry {
   }
 }
 
-/** Adds a client's or worker's sums; names beyond the bound are not kept. */
-export function addTimeInState(job: JobRecord, sums: Readonly<Record<string, number>>): void {
+function addSums(to: Map<string, number>, sums: Readonly<Record<string, number>>): void {
   for (const [state, ms] of Object.entries(sums)) {
-    const known = job.timeInStateMs.get(state)
-    if (known === undefined && job.timeInStateMs.size >= timeStatesMax) continue
-    job.timeInStateMs.set(state, (known ?? 0) + ms)
+    const known = to.get(state)
+    if (known === undefined && to.size >= timeStatesMax) continue
+    to.set(state, (known ?? 0) + ms)
   }
 }
 

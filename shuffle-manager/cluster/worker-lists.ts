@@ -9,7 +9,7 @@ import type { CallInput } from '../../client/manager/route.ts'
 import { decodeAttempts, type DataSetKey } from '../../client/manager/key-columns.ts'
 import type { DirectoryStatus, ReportGroup } from '../../client/manager/schemas.ts'
 import type { EventRing } from './event-ring.ts'
-import { addTimeInState, type JobRecord, type JobRegistry } from './job-registry.ts'
+import type { JobRecord, JobRegistry } from './job-registry.ts'
 import type { PartitionLedger, TableRow } from './partition-ledger.ts'
 import type { WorkerRecord } from './worker-registry.ts'
 
@@ -231,7 +231,7 @@ export class WorkerLists {
     if (beat.isDraining !== undefined) worker.isDraining = beat.isDraining
     for (const [jobId, sums] of Object.entries(beat.timeInStateMs ?? {})) {
       const job = this.#jobs.get(jobId as JobId)
-      if (job !== undefined) addTimeInState(job, sums)
+      if (job !== undefined) this.#jobs.addTimeInState(job, sums)
     }
     const { workerId } = worker
     if (beat.leaving !== undefined) {

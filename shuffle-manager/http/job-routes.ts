@@ -6,7 +6,6 @@ import type { JobId } from '../../client/common/ids.ts'
 import { managerApi } from '../../client/manager/api.ts'
 import type { JobBeat, JobBeatAnswer } from '../../client/manager/api-jobs.ts'
 import { jobPoll, type Cluster } from '../cluster/cluster.ts'
-import { addTimeInState } from '../cluster/job-registry.ts'
 import { numberOf, registerCall } from './route-registration.ts'
 
 /** Longest wait that a caller may ask for: its silence must be noticed. */
@@ -65,7 +64,7 @@ export function registerJobRoutes(app: FastifyInstance, cluster: Cluster): void 
     { name: 'reportFailures', route: managerApi.reportFailures },
     ({ params, body }) => {
       const job = cluster.job(params.jobId as JobId)
-      addTimeInState(job, body.timeInStateMs)
+      cluster.jobs.addTimeInState(job, body.timeInStateMs)
       for (const failure of body.failures) {
         cluster.events.add({ type: 'client-report', jobId: job.jobId, ...failure })
       }

@@ -132,6 +132,8 @@ class Run {
 
   #commit(descriptor: ShuffleDescriptor | undefined): void {
     if (descriptor === undefined || !this.running[this.#holderOf(descriptor)]) return
+    // A producer commits once.
+    if (this.committed.has(partitionKeyText(descriptor.key))) return
     this.plane.commit(descriptor)
     this.committed.add(partitionKeyText(descriptor.key))
   }

@@ -4,7 +4,7 @@ import {
   declareClusterMetrics,
   declareManagerMetrics,
 } from '../../shuffle-manager/manager-metrics.ts'
-import { ClusterState, key, reported } from '../support/cluster-state.ts'
+import { ClusterState, jobId, key, reported } from '../support/cluster-state.ts'
 
 test('the cluster is told in figures with closed label sets', async () => {
   const state = new ClusterState()
@@ -14,12 +14,14 @@ test('the cluster is told in figures with closed label sets', async () => {
   const worker = state.register('w1', [reported([key(0), key(1)], 'committed')])
   state.registerJob()
   worker.state = 'suspect'
+  state.cluster.jobs.addTimeInState(state.cluster.job(jobId), { credit: 1500 })
   const text = await registry.metrics()
   expect(text).toContain('sluice_manager_workers{state="suspect"} 1')
   expect(text).toContain('sluice_manager_workers{state="alive"} 0')
   expect(text).toContain('sluice_manager_partitions{state="committed"} 2')
   expect(text).toContain('sluice_manager_committed_bytes 200')
   expect(text).toContain('sluice_manager_errors_total{code="BUSY"} 1')
+  expect(text).toContain('sluice_manager_time_in_state_seconds{state="credit"} 1.5')
   expect(text).toContain('sluice_manager_ready 1')
   expect(text).not.toMatch(/job-?id|partition_?id|worker_?id/i)
 })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { parseDataSetId, parseJobId } from '../../../client/common/ids.ts'
-import { JobRegistry, addTimeInState } from '../../../shuffle-manager/cluster/job-registry.ts'
+import { JobRegistry } from '../../../shuffle-manager/cluster/job-registry.ts'
 import { key } from '../../support/cluster-state.ts'
 
 const add = (registry: JobRegistry, name: string) =>
@@ -37,10 +37,15 @@ test('references into a dropped table lead nowhere', () => {
 })
 
 test('time-in-state sums add up, in a bounded number of states', () => {
-  const job = add(new JobRegistry({ jobsMax: 5 }), 'a')
-  addTimeInState(job, { credit: 5 })
-  addTimeInState(job, { credit: 7 })
-  for (let index = 0; index < 100; index++) addTimeInState(job, { [`s${String(index)}`]: 1 })
+  const registry = new JobRegistry({ jobsMax: 5 })
+  const job = add(registry, 'a')
+  registry.addTimeInState(job, { credit: 5 })
+  registry.addTimeInState(job, { credit: 7 })
+  for (let index = 0; index < 100; index++) {
+    registry.addTimeInState(job, { [`s${String(index)}`]: 1 })
+  }
   expect(job.timeInStateMs.get('credit')).toBe(12)
   expect(job.timeInStateMs.size).toBe(64)
+  registry.addTimeInState(add(registry, 'b'), { credit: 1 })
+  expect(registry.timeInStateMs.get('credit')).toBe(13)
 })
