@@ -12,6 +12,7 @@ import { CreditSender, type ReadOutput } from './credit-sender.ts'
 import { DiskList, type SweepChannel } from './disk-list.ts'
 import { PartitionCursor } from './partition-cursor.ts'
 import type { ReadMemory } from './read-memory.ts'
+import { asReadError, refusalOf } from './read-refusals.ts'
 
 /** Most unfinished runs of a channel: as many half records its consumer holds at most. */
 export const unfinishedRunsMax = 16
@@ -260,7 +261,7 @@ export class ReadingView implements SweepChannel {
   fail(cursor: PartitionCursor, error: unknown): void {
     if (this.#isClosed || cursor.isOver) return
     this.#forget(cursor)
-    this.#options.output.sendPartitionFailed(cursor.index, asReadError(error, cursor))
+    this.#options.output.sendPartitionFailed(cursor.index, asReadError(error, cursor.partition.key))
     this.#afterEntry()
   }
 
@@ -273,13 +274,10 @@ export class ReadingView implements SweepChannel {
 
   #addEntry(entry: PartitionListEntry): DiskPart | undefined {
     const found = this.#options.lookup(entry.key)
-    if (found.state !== 'committed') {
-      this.#refuse(entry, found)
-      return undefined
-    }
-    const problem = this.#problemOf(entry, found.partition)
-    if (problem !== undefined) {
-      this.#options.output.sendPartitionFailed(entry.index, problem)
+    const refusal = refusalOf(entry, found, this.#options.bufferSizeBytes)
+    if (found.state !== 'committed' || refusal !== undefined) {
+      assert(refusal !== undefined, 'only a committed partition is read')
+      this.#options.output.sendPartitionFailed(entry.index, refusal)
       return undefined
     }
     const cursor = new PartitionCursor({
@@ -297,34 +295,6 @@ export class ReadingView implements SweepChannel {
     // A partition without regions has nothing to wait for.
     this.settle(cursor)
     return part
-  }
-
-  #refuse(entry: PartitionListEntry, found: LookupResult): void {
-    this.#options.output.sendPartitionFailed(entry.index, refusalOf(entry, found))
-  }
-
-  #problemOf(entry: PartitionListEntry, partition: MapPartition): ShuffleError | undefined {
-    if (partition.bufferSizeBytes > this.#options.bufferSizeBytes) {
-      return new ShuffleError(
-        'LIMIT_EXCEEDED',
-        "the partition's buffers are larger than the channel's: open the channel with its buffer size",
-        { fields: { ...entry.key, bufferSizeBytes: partition.bufferSizeBytes } },
-      )
-    }
-    if (
-      entry.firstSubpartition > entry.lastSubpartition ||
-      entry.lastSubpartition >= partition.subpartitionCount
-    ) {
-      return new ShuffleError('PROTOCOL', 'the range does not lie in the partition', {
-        fields: {
-          ...entry.key,
-          firstSubpartition: entry.firstSubpartition,
-          lastSubpartition: entry.lastSubpartition,
-          subpartitionCount: partition.subpartitionCount,
-        },
-      })
-    }
-    return undefined
   }
 
   #partOf(cursor: PartitionCursor): DiskPart {
@@ -404,35 +374,4 @@ export class ReadingView implements SweepChannel {
     if (this.#sender.credit === 0) return 'credit'
     return this.#sender.isStarved ? 'memory' : 'disk'
   }
-}
-
-function refusalOf(entry: PartitionListEntry, found: LookupResult): ShuffleError {
-  const fields = { ...entry.key, state: found.state }
-  switch (found.state) {
-    case 'writing':
-      return new ShuffleError('PARTITION_NOT_READY', 'the partition is being written', { fields })
-    case 'released':
-      return new ShuffleError('PARTITION_RELEASED', 'the partition was released', { fields })
-    case 'lost':
-      return new ShuffleError(found.code, 'the partition was here and can not be read any more', {
-        fields,
-      })
-    case 'unknown':
-    case 'committed':
-      return entry.isPending
-        ? new ShuffleError('PARTITION_NOT_READY', 'the partition has not been opened yet', {
-            fields,
-          })
-        : new ShuffleError('PARTITION_NOT_FOUND', 'no such partition was ever committed here', {
-            fields,
-          })
-  }
-}
-
-function asReadError(error: unknown, cursor: PartitionCursor): ShuffleError {
-  if (error instanceof ShuffleError) return error
-  return new ShuffleError('DISK_FAILED', 'reading the partition failed', {
-    cause: error,
-    fields: { ...cursor.partition.key },
-  })
 }

@@ -41,6 +41,8 @@ export class WorkerBench {
       readonly seed?: number
       readonly token?: string
       readonly kind?: 'ssd' | 'hdd'
+      /** `/data` unless given. */
+      readonly paths?: readonly string[]
     } = {},
   ): Promise<WorkerBench> {
     const world = new VirtualWorld({ seed: settings.seed ?? 1 })
@@ -59,7 +61,10 @@ export class WorkerBench {
       ShuffleWorker.start({
         world: worker,
         options,
-        directories: [{ path: '/data', kind: settings.kind ?? 'ssd' }],
+        directories: (settings.paths ?? ['/data']).map((path) => ({
+          path,
+          kind: settings.kind ?? 'ssd',
+        })),
         token: settings.token,
         logger: silentLogger,
       }),
