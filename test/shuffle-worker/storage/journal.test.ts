@@ -60,7 +60,7 @@ describe('a journal', () => {
     const whole = virtual.disk().contentOf(path) ?? Buffer.alloc(0)
     const seen = new Set<number>()
     for (let length = 0; length <= whole.byteLength; length += 1) {
-      virtual.disk().put(path, whole.slice(0, length))
+      virtual.disk().put(path, whole.subarray(0, length))
       const ordinals = await replayedOrdinals()
       expect([[], [1], [1, 2]]).toContainEqual(ordinals)
       seen.add(ordinals.length)
