@@ -6,7 +6,7 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     name: 'large',
-    include: ['test/integration/sort.test.ts'],
+    include: ['test/integration/sort.test.ts', 'test/large/**/*.test.ts'],
     env: { SLUICE_TEST_SCALE: '100' },
     pool: 'forks',
     fileParallelism: false,
