@@ -6,12 +6,11 @@
 //   waiting (from a time on) ──listed──> channel ──> finished
 //        ^──── cut, BUSY, NOT_READY ────────┘└─────> failed (told to the gate)
 
-import { sleep } from '../common/clock.ts'
 import type { Clock, Timer } from '../common/clock.ts'
 import { isShuffleError, ShuffleError, type ErrorFields } from '../common/errors.ts'
 import type { PartitionKey } from '../common/ids.ts'
 import type { Random } from '../common/random.ts'
-import type { WaiterRegister } from '../common/waiters.ts'
+import type { Waiter, WaiterRegister } from '../common/waiters.ts'
 import { Backoff } from '../transport/backoff.ts'
 import type { WorkerAddress } from '../transport/connection-pool.ts'
 import { withFields } from '../transport/error-fields.ts'
@@ -58,6 +57,7 @@ export class WorkerReader {
   #channel: ReadChannel | undefined
   #running: Promise<void> | undefined
   #retryTimer: Timer | undefined
+  #pause: Waiter<undefined> | undefined
 
   constructor(options: WorkerReaderOptions) {
     this.#options = options
@@ -69,6 +69,7 @@ export class WorkerReader {
   add(partition: InputPartition): void {
     this.#waiting.set(partition, this.#options.clock.nowMs())
     this.#listDue()
+    this.#pause?.resolve(undefined)
     this.#start()
   }
 
@@ -102,11 +103,33 @@ export class WorkerReader {
     while (!signal.aborted && this.#waiting.size > 0) {
       try {
         const pauseMs = this.#nextDueMs() - this.#options.clock.nowMs()
-        if (pauseMs > 0) await sleep(this.#options.clock, pauseMs, signal)
+        if (pauseMs > 0) await this.#pauseFor(pauseMs)
         else await this.#readOnce()
       } catch (error) {
         if (!this.#isClosed) this.#afterLoss(withFields(error, this.#fields))
       }
+    }
+  }
+
+  /** Until the next is due, or one is added. */
+  async #pauseFor(pauseMs: number): Promise<void> {
+    const { clock, waiters } = this.#options
+    const pause = waiters.wait<undefined>({
+      name: 'the next attempt to read',
+      // Ends by a timer of its own: that is no failure.
+      timeoutMs: Infinity,
+      signal: this.#closing.signal,
+      fields: this.#fields,
+    })
+    const timer = clock.setTimer(pauseMs, () => {
+      pause.resolve(undefined)
+    })
+    this.#pause = pause
+    try {
+      await pause.promise
+    } finally {
+      this.#pause = undefined
+      timer.cancel()
     }
   }
 

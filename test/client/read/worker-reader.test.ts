@@ -115,6 +115,21 @@ describe('a worker reader', () => {
     await close()
   })
 
+  test('one that is added while it pauses is read at once', async () => {
+    const { bench, worker, reader, partitions, finished, close } = await setUp(2)
+    const [busy, added] = partitions
+    if (busy === undefined || added === undefined) return
+    const failures = Array.from({ length: 1000 }, () => 'BUSY' as const)
+    worker.faults.failPartitions.set(partitionKeyText(busy.descriptor.key), failures)
+    reader.add(busy)
+    await bench.world.clock.advance(30_000)
+    const pause = bench.waiters.list().find(({ name }) => name === 'the next attempt to read')
+    expect(pause).toBeDefined()
+    reader.add(added)
+    await bench.world.clock.runUntil(() => finished.length === 1, { withinMs: 100 })
+    await close()
+  })
+
   test('a worker that stays busy fails all of it after the retry time', async () => {
     const { bench, worker, reader, partitions, failed, close } = await setUp(2)
     worker.faults.refuseReads = Array.from({ length: 1000 }, () => 'BUSY' as const)
