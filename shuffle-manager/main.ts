@@ -38,6 +38,8 @@ export async function runManager(argv: readonly string[]): Promise<number> {
   logger.info({ url, managerEpoch }, 'manager runs')
   logger.info({ reason: await stop }, 'manager stops')
   await manager.stop()
+  // Input that is still read would keep the process.
+  process.stdin.pause()
   return 0
 }
 

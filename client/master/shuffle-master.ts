@@ -128,12 +128,15 @@ export class ShuffleMaster {
     )
   }
 
-  /** Keeps the job's data for a while although this process goes; forgets the job here. */
-  async detachJob(jobId: JobId): Promise<void> {
+  /**
+   * Keeps the job's data for `keepMs`, or the manager's job time-out, although this process goes;
+   * forgets the job here.
+   */
+  async detachJob(jobId: JobId, keepMs?: number): Promise<void> {
     const job = this.#jobs.get(jobId)
     if (job === undefined) return
     this.#forget(job)
-    const body = { jobEpoch: job.jobEpoch ?? 0 }
+    const body = { jobEpoch: job.jobEpoch ?? 0, ...(keepMs === undefined ? {} : { keepMs }) }
     await this.#client.call(managerApi.detachJob, { params: { jobId }, query: {}, body })
   }
 

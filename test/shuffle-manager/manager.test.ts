@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import { managerApi } from '../../client/manager/api.ts'
+import { silentLogger, type Logger } from '../../client/common/log.ts'
 import { partitionKeyText } from '../../client/common/ids.ts'
+import { ShuffleManager } from '../../shuffle-manager/manager.ts'
 import { ControlPlane, jobA } from '../support/control-plane.ts'
 import { VirtualWorld } from '../support/virtual-world.ts'
 
@@ -163,4 +165,23 @@ test('a partition that nobody claims is asked about, then released', async () =>
   await world.clock.advance(3000)
   expect(store.keys()).toEqual([partitionKeyText(kept.key)])
   expect([...store.partitions]).toHaveLength(1)
+})
+
+test('a manager without a token that listens on more than loopback warns, loudly', async () => {
+  const world = new VirtualWorld({ seed: 8 })
+  const plane = new ControlPlane(world)
+  const warnings: string[] = []
+  const logger: Logger = { ...silentLogger, warn: (_fields, message) => warnings.push(message) }
+  const start = async (host: string, token: string | undefined) => {
+    const process = world.start(`machine-${host}`)
+    const options = { ...plane.options, host }
+    const started = ShuffleManager.start({ world: process, options, token, logger })
+    const manager = await world.drive(started)
+    await world.drive(manager.stop())
+  }
+  await start('127.0.0.1', undefined)
+  await start('0.0.0.0', 'secret')
+  expect(warnings).toEqual([])
+  await start('0.0.0.0', undefined)
+  expect(warnings).toEqual([expect.stringMatching(/OPEN TO EVERYONE.*--token-file/)])
 })
