@@ -13,6 +13,7 @@ import { challengeLength } from '../client/protocol/authentication.ts'
 import { WorkerControl } from './control/worker-control.ts'
 import { EventLoopLag } from './event-loop-lag.ts'
 import { HttpServer } from './http/http-server.ts'
+import { JobTimes } from './job-times.ts'
 import { MemoryLedger } from './memory/memory-ledger.ts'
 import { byPurpose, type WorkerFigures, WorkerMetrics } from './metrics.ts'
 import type { DirectoryOption, WorkerOptions } from './options.ts'
@@ -37,6 +38,7 @@ interface Parts {
   readonly waiters: WaiterRegister
   readonly ledger: MemoryLedger
   readonly metrics: WorkerMetrics
+  readonly times: JobTimes
   readonly store: DataStore
   readonly writes: WriteService
   readonly reads: ReadService
@@ -206,7 +208,7 @@ export class ShuffleWorker {
 }
 
 type Undo = (() => Promise<void> | void)[]
-type Foundation = Pick<Parts, 'waiters' | 'ledger' | 'metrics' | 'store'>
+type Foundation = Pick<Parts, 'waiters' | 'ledger' | 'metrics' | 'store' | 'times'>
 type Services = Pick<Parts, 'writes' | 'reads'>
 
 async function openFoundation(settings: ShuffleWorkerSettings, undo: Undo): Promise<Foundation> {
@@ -241,7 +243,7 @@ async function openFoundation(settings: ShuffleWorkerSettings, undo: Undo): Prom
     logger,
   })
   undo.push(() => store.close())
-  return { waiters, ledger, metrics: new WorkerMetrics(registry), store }
+  return { waiters, ledger, metrics: new WorkerMetrics(registry), store, times: new JobTimes() }
 }
 
 function startServices(
@@ -251,8 +253,18 @@ function startServices(
 ): Services {
   const { options, logger } = settings
   const { clock } = settings.world
-  const { waiters, ledger, metrics, store } = foundation
-  const writes = new WriteService({ clock, waiters, logger, store, ledger, options })
+  const { waiters, ledger, metrics, store, times } = foundation
+  const writes = new WriteService({
+    clock,
+    waiters,
+    logger,
+    store,
+    ledger,
+    options,
+    onTimes: (jobId, sums) => {
+      times.add('write', { jobId, sums })
+    },
+  })
   undo.push(() => {
     writes.close()
   })
@@ -265,6 +277,9 @@ function startServices(
     turnsOf: (directory) => writes.turnsOf(directory),
     onDiskRead: (bytes) => {
       metrics.diskRead(bytes)
+    },
+    onTimes: (jobId, sums) => {
+      times.add('read', { jobId, sums })
     },
   })
   undo.push(() => reads.close())
@@ -343,7 +358,7 @@ function listenForPeople(
 
 function makeControl(
   settings: ShuffleWorkerSettings,
-  parts: Pick<Parts, 'store' | 'server' | 'http'>,
+  parts: Pick<Parts, 'store' | 'times' | 'server' | 'http'>,
 ): Pick<Parts, 'managerClient' | 'control'> {
   const { world, options, token, logger } = settings
   const managerClient = new ManagerClient({
@@ -362,6 +377,7 @@ function makeControl(
     dataPort: parts.server.port,
     httpPort: parts.http.port,
     version: workerVersion,
+    takeTimeInState: () => parts.times.take(),
   })
   return { managerClient, control }
 }

@@ -9,6 +9,7 @@
 import { assert } from '../../client/common/assert.ts'
 import type { PooledBuffer } from '../../client/common/buffer.ts'
 import type { Clock, Timer } from '../../client/common/clock.ts'
+import type { JobId } from '../../client/common/ids.ts'
 import { segmentHeaderLength, writeSegmentHeader } from '../../client/protocol/read-segment.ts'
 import type { ReadMemory } from './read-memory.ts'
 
@@ -30,6 +31,8 @@ export interface CreditSenderOptions {
   readonly aheadBytesMax: number
   /** How old an unfilled body gets. */
   readonly flushAfterMs: number
+  /** Whose memory its buffers are, as far as its list says. */
+  readonly jobId: () => JobId | undefined
   /** Bytes that the channel's list still has, beyond what is in bodies. */
   readonly unreadBytes: () => number
 }
@@ -227,7 +230,7 @@ export class CreditSender {
   #newBody(place: SegmentPlace): OpenBody | undefined {
     this.#isStarved = false
     if (this.#freeBuffers() <= 0) return undefined
-    const buffer = this.#options.memory.tryAcquireBuffer()
+    const buffer = this.#options.memory.tryAcquireBuffer(this.#options.jobId())
     this.#isStarved = buffer === undefined
     if (buffer === undefined) return undefined
     const body: OpenBody = { buffer, length: 0, segmentStart: 0, place, onSent: [] }

@@ -230,7 +230,9 @@ export class IoScheduler implements SweepScheduler {
     }
     const from = file.order === this.#cursorOrder ? this.#cursorRegion : 0
     this.#cursorOrder = file.order
-    const nextRegion = await this.#visit(file, { from, bytesMax: detourEveryBytes })
+    const isWanted = (this.#options.turns?.waitingRegions ?? 0) > 0
+    const bytesMax = isWanted ? turnBytes : detourEveryBytes
+    const nextRegion = await this.#visit(file, { from, bytesMax })
     if (nextRegion === undefined) {
       this.#cursorOrder = file.order + 1
       this.#cursorRegion = 0

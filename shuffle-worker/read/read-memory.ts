@@ -4,6 +4,7 @@
 
 import { assert } from '../../client/common/assert.ts'
 import type { PooledBuffer } from '../../client/common/buffer.ts'
+import type { JobId } from '../../client/common/ids.ts'
 
 /** What of the memory ledger is needed here. */
 export interface ReadMemorySource {
@@ -13,6 +14,7 @@ export interface ReadMemorySource {
   tryAcquire(request: {
     readonly purpose: 'read'
     readonly count: number
+    readonly jobId?: JobId
   }): PooledBuffer[] | undefined
   tryAcquireBlock(request: {
     readonly purpose: 'read'
@@ -63,8 +65,10 @@ export class ReadMemory {
     return this.#source.freeCount('read') > 0
   }
 
-  tryAcquireBuffer(): PooledBuffer | undefined {
-    return this.#source.tryAcquire({ purpose: 'read', count: 1 })?.[0]
+  /** Counted as memory of the job, where it is known. */
+  tryAcquireBuffer(jobId: JobId | undefined): PooledBuffer | undefined {
+    const ofJob = jobId === undefined ? {} : { jobId }
+    return this.#source.tryAcquire({ purpose: 'read', count: 1, ...ofJob })?.[0]
   }
 
   /** Largest block for one of `diskCount` disks with so many reads in flight. */

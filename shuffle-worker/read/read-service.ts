@@ -2,6 +2,7 @@
 
 import type { Clock } from '../../client/common/clock.ts'
 import { ShuffleError } from '../../client/common/errors.ts'
+import type { JobId } from '../../client/common/ids.ts'
 import type { Logger } from '../../client/common/log.ts'
 import { addStateSums } from '../../client/common/time-in-state.ts'
 import type { MessageFields } from '../../client/protocol/messages.ts'
@@ -33,6 +34,8 @@ export interface ReadServiceSettings {
   /** Where reads take turns with writes: disks with heads. */
   readonly turnsOf: (directory: StorageDirectoryView) => SweepTurns | undefined
   readonly onDiskRead: (bytes: number) => void
+  /** A read has ended: how long it was in each state. */
+  readonly onTimes: (jobId: JobId, sums: Readonly<Record<string, number>>) => void
 }
 
 const kibibyte = 1024
@@ -157,7 +160,9 @@ export class ReadService {
 
   #forget(view: ReadingView): void {
     if (!this.#views.delete(view)) return
-    addStateSums(this.#closedSums, view.stateSums())
+    const sums = view.stateSums()
+    addStateSums(this.#closedSums, sums)
+    if (view.jobId !== undefined) this.#settings.onTimes(view.jobId, sums)
     if (this.#views.size > 0) return
     for (const resolve of this.#onIdle.splice(0)) resolve()
   }

@@ -4,6 +4,7 @@
 
 import { assert } from '../../client/common/assert.ts'
 import type { Clock } from '../../client/common/clock.ts'
+import type { JobId } from '../../client/common/ids.ts'
 import { ShuffleError } from '../../client/common/errors.ts'
 import { TimeInState, type StateSums } from '../../client/common/time-in-state.ts'
 import type { PartitionListEntry } from '../../client/protocol/partition-list.ts'
@@ -75,6 +76,8 @@ export class ReadingView implements SweepChannel {
   readonly #cursors = new Map<number, PartitionCursor>()
   readonly #estimates = new Map<PartitionCursor, number>()
   readonly #states: TimeInState<ReadState>
+  /** Of the first entry: a channel is one consumer's, and so one job's. */
+  #jobId: JobId | undefined
   #entryCount = 0
   #pendingAnswers = 0
   #unreadEstimate = 0
@@ -93,6 +96,7 @@ export class ReadingView implements SweepChannel {
       initialCredit: options.initialCredit,
       aheadBytesMax: options.aheadBytesMax,
       flushAfterMs: options.flushAfterMs,
+      jobId: () => this.#jobId,
       unreadBytes: () => this.#unreadBytes(),
     })
   }
@@ -115,6 +119,10 @@ export class ReadingView implements SweepChannel {
 
   get openEntries(): number {
     return this.#cursors.size
+  }
+
+  get jobId(): JobId | undefined {
+    return this.#jobId
   }
 
   stateSums(): StateSums<ReadState> {
@@ -140,6 +148,7 @@ export class ReadingView implements SweepChannel {
         })
       }
       this.#entryCount += 1
+      this.#jobId ??= entry.key.jobId
       const part = this.#addEntry(entry)
       if (part !== undefined) added.add(part)
     }

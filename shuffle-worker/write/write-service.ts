@@ -2,6 +2,7 @@
 
 import type { Clock, Timer } from '../../client/common/clock.ts'
 import { ShuffleError } from '../../client/common/errors.ts'
+import type { JobId } from '../../client/common/ids.ts'
 import type { Logger } from '../../client/common/log.ts'
 import { addStateSums } from '../../client/common/time-in-state.ts'
 import type { WaiterRegister } from '../../client/common/waiters.ts'
@@ -30,6 +31,8 @@ export interface WriteServiceSettings {
   }
   readonly ledger: Pick<MemoryLedger, 'tryAcquire' | 'partBytes' | 'onFree' | 'bufferSizeBytes'>
   readonly options: WriteServiceOptions
+  /** A write has ended: how long it was in each state. */
+  readonly onTimes: (jobId: JobId, sums: Readonly<Record<string, number>>) => void
 }
 
 /** 4 bytes each in an index row, 8 in the totals: a megabyte of totals while a write commits. */
@@ -183,7 +186,9 @@ export class WriteService {
 
   #forget(view: WritingView): void {
     if (!this.#views.delete(view)) return
-    addStateSums(this.#closedSums, view.stateSums())
+    const sums = view.stateSums()
+    addStateSums(this.#closedSums, sums)
+    this.#settings.onTimes(view.key.jobId, sums)
     if (this.#views.size > 0) return
     for (const resolve of this.#onIdle.splice(0)) resolve()
   }

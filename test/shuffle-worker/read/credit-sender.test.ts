@@ -39,6 +39,7 @@ function make(options: { readonly credit?: number; readonly unread?: () => numbe
     initialCredit: options.credit ?? 2,
     aheadBytesMax: 1024 * 1024,
     flushAfterMs: 20,
+    jobId: () => undefined,
     unreadBytes: options.unread ?? (() => 0),
   })
   const append = (partition: number, length: number) =>

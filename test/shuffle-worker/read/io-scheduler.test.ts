@@ -1,6 +1,8 @@
 // The carousel over partitions in memory: what is read, for whom, in which order.
 
 import { describe, expect, it } from 'vitest'
+import { RegionTurns } from '../../../shuffle-worker/write/region-turns.ts'
+import { VirtualClock } from '../../support/virtual-clock.ts'
 import type { RegionContent } from './support/memory-partition.ts'
 import { entryOf, ReadBench } from './support/read-bench.ts'
 
@@ -110,6 +112,40 @@ describe('io scheduler', () => {
     expect(busy.received.size).toBeLessThan(files - 6)
     await bench.clock.runUntil(() => busy.finish !== undefined && newcomer.finish !== undefined)
     await bench.clock.advance(1000)
+    bench.expectNothingHeld()
+  })
+
+  it('takes turns with writes: waits for a region to end, and lets the next go first in time', async () => {
+    const clock = new VirtualClock()
+    const turns = new RegionTurns({ clock, idleMs: 1000 })
+    const bench = new ReadBench({ clock, turns, kind: 'hdd', memoryBytes: 16 * 1024 * 1024 })
+    const payload = bench.payload(4000)
+    const files = 12
+    for (let index = 0; index < files; index++) {
+      const run = Array.from({ length: 1000 }, () => payload)
+      bench.add(index, 1, [{ kind: 'sorted', runs: [run] }])
+    }
+    const region = turns.enter()
+    expect(await region.acquire()).toBe(true)
+    const consumer = bench.open()
+    consumer.creditWindow = 600
+    consumer.view?.addPartitions(Array.from({ length: files }, (_, i) => entryOf(i, i, [0, 0])))
+    consumer.view?.end(files)
+    await clock.advance(10_000)
+    expect(bench.disk.reads.length).toBe(0)
+    region.leave()
+    await clock.runUntil(() => bench.disk.reads.length > 2)
+    const next = turns.enter()
+    let hasTurn = false
+    const waiting = next.acquire().then(() => (hasTurn = true))
+    await clock.runUntil(() => hasTurn)
+    await waiting
+    const swept = bench.disk.reads.reduce((sum, { length }) => sum + length, 0)
+    expect(swept).toBeLessThan(40 * 1024 * 1024)
+    expect(consumer.finish).toBeUndefined()
+    next.leave()
+    await clock.runUntil(() => consumer.finish !== undefined)
+    await clock.advance(1000)
     bench.expectNothingHeld()
   })
 })

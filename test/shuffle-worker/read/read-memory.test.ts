@@ -56,8 +56,8 @@ describe('read memory', () => {
   it('gives a buffer while there is one', () => {
     const { memory } = make(8 * mebibyte)
     const buffers = []
-    while (memory.hasFree) buffers.push(memory.tryAcquireBuffer())
-    expect(memory.tryAcquireBuffer()).toBeUndefined()
+    while (memory.hasFree) buffers.push(memory.tryAcquireBuffer(undefined))
+    expect(memory.tryAcquireBuffer(undefined)).toBeUndefined()
     expect(memory.tryAcquireBlock(mebibyte)).toBeUndefined()
     for (const buffer of buffers) buffer?.recycle()
     expect(memory.hasFree).toBe(true)

@@ -28,6 +28,7 @@ function make(directory: StorageDirectoryView = fakeDirectory('ssd')) {
       regionTimeoutMs: 60_000,
       commitTimeoutMs: 60_000,
     },
+    onTimes: () => undefined,
   })
   return { clock, ledger, service }
 }

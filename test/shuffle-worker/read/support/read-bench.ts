@@ -8,6 +8,7 @@ import {
   type ReadStart,
 } from '../../../../client/protocol/partition-list.ts'
 import { MemoryLedger } from '../../../../shuffle-worker/memory/memory-ledger.ts'
+import type { SweepTurns } from '../../../../shuffle-worker/read/io-scheduler.ts'
 import { ReadService } from '../../../../shuffle-worker/read/read-service.ts'
 import type {
   DiskKind,
@@ -34,10 +35,12 @@ export interface BenchOptions {
   readonly readAheadBytes?: number
   readonly entriesPerChannelMax?: number
   readonly openFilesMax?: number
+  readonly clock?: VirtualClock
+  readonly turns?: SweepTurns
 }
 
 export class ReadBench {
-  readonly clock = new VirtualClock()
+  readonly clock: VirtualClock
   readonly random: VirtualRandom
   readonly disk: MemoryDisk
   readonly ledger: MemoryLedger
@@ -46,6 +49,7 @@ export class ReadBench {
   readonly partitions = new Map<string, LookupResult>()
 
   constructor(options: BenchOptions = {}) {
+    this.clock = options.clock ?? new VirtualClock()
     this.random = new VirtualRandom(options.seed ?? 1)
     this.disk = newDisk(this.clock, this.random)
     this.ledger = new MemoryLedger({
@@ -67,8 +71,9 @@ export class ReadBench {
         readAheadBytes: options.readAheadBytes ?? 1024 * 1024,
         openFilesMax: options.openFilesMax ?? 4096,
       },
-      turnsOf: () => undefined,
+      turnsOf: () => options.turns,
       onDiskRead: () => undefined,
+      onTimes: () => undefined,
     })
   }
 
