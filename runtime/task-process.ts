@@ -18,6 +18,8 @@ export interface TaskProcess {
   send(message: ToTaskProcess): void
   /** Ends it at once; `onExit` follows. */
   kill(): void
+  /** Lets go of it as the end of this process would: it ends by itself; `onExit` follows. */
+  disconnect(): void
 }
 
 /** Starts a task process; the handler is called from then on, never during this call. */
@@ -70,6 +72,9 @@ function watch(child: ChildProcess, handler: TaskProcessHandler): TaskProcess {
     },
     kill: () => {
       child.kill('SIGKILL')
+    },
+    disconnect: () => {
+      if (child.connected) child.disconnect()
     },
   }
 }

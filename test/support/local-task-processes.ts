@@ -73,6 +73,10 @@ export class LocalTaskProcess implements TaskProcess {
     this.end('it was killed by the test')
   }
 
+  disconnect(): void {
+    this.end('it was let go')
+  }
+
   /** As when the process dies: nothing it had to say is heard any more. */
   end(reason: string): void {
     if (this.#hasEnded) return
