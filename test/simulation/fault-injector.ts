@@ -1,11 +1,15 @@
-// Makes the faults of a plan happen.
+// Makes the faults of a plan happen, each for its time, and counts those that hit something.
 
+import type { FaultRule, InjectedFault, OperationKind } from '../support/virtual-disk-faults.ts'
+import type { VirtualDisk } from '../support/virtual-disk.ts'
+import type { VirtualLink } from '../support/virtual-link.ts'
 import type { VirtualWorld } from '../support/virtual-world.ts'
-import type { Cluster } from './cluster.ts'
+import { directoriesOf, managerHost, type Cluster, type Member } from './cluster.ts'
 import type { Coverage } from './coverage.ts'
-import type { FaultPlan } from './fault-plan.ts'
+import type { FaultKind, FaultPlan } from './fault-plan.ts'
 import type { SeenMessage } from './frame-tap.ts'
 import type { SimJob } from './job.ts'
+import type { SimProcess } from './process.ts'
 import type { Truth } from './truth.ts'
 
 export interface InjectorContext {
@@ -17,24 +21,407 @@ export interface InjectorContext {
   readonly note: (text: string) => void
 }
 
+type Inject = (fault: FaultPlan) => void
+
+const plentyBytes = 2 ** 40
+const changing: readonly OperationKind[] = [
+  'write',
+  'rename',
+  'unlink',
+  'truncate',
+  'sync',
+  'syncDirectory',
+  'makeDirectory',
+]
+
 export class FaultInjector {
   readonly #context: InjectorContext
+  readonly #atMessage = new Map<number, (message: SeenMessage) => void>()
+  readonly #undo = new Set<() => void>()
+  readonly #kinds: Readonly<Record<FaultKind, Inject>>
+  #names = 0
+  #isOver = false
+  /** Faults that were tried, whether they hit anything or not. */
   count = 0
+  /** Stored bytes were changed: DATA_CORRUPT may come. */
   hasDamaged = false
+  /** Committed data may be gone: PARTITION_NOT_FOUND may come. */
+  hasLost = false
 
   constructor(context: InjectorContext) {
     this.#context = context
+    this.#kinds = { ...this.#networkKinds(), ...this.#diskKinds(), ...this.#processKinds() }
   }
 
   inject(fault: FaultPlan): void {
-    this.#context.note(`fault ${fault.kind}`)
+    if (this.#isOver) return
+    this.count += 1
+    this.#context.note(
+      `fault ${fault.kind} target ${String(fault.target)} after ${String(fault.after)} for ${String(fault.durationMs)} ms`,
+    )
+    this.#kinds[fault.kind](fault)
   }
 
-  onMessage(_message: SeenMessage): void {
-    return
+  onMessage(message: SeenMessage): void {
+    const strike = this.#atMessage.get(message.number)
+    if (strike === undefined) return
+    this.#atMessage.delete(message.number)
+    // Not within the call that sends it.
+    this.#context.virtual.clock.schedule(0, () => {
+      strike(message)
+    })
   }
 
+  /** Everything that lasts is over, nothing more comes, and what is down is started. */
   healAll(): void {
-    return
+    this.#isOver = true
+    this.#atMessage.clear()
+    for (const undo of [...this.#undo]) undo()
+    for (const worker of this.#context.cluster.workers)
+      this.#disk(worker).stopAt(0, 'before', () => undefined)
+    for (const member of this.#context.cluster.members) if (!member.process.isAlive) member.start()
   }
+
+  #networkKinds() {
+    const { network } = this.#context.virtual
+    return {
+      'link-cut': (fault) => {
+        this.#withLink(fault, (link) => {
+          link.cut()
+        })
+      },
+      'link-cut-at-byte': (fault) => {
+        this.#withLink(fault, (link) => {
+          const side = fault.other % 2 === 0 ? 'client' : 'server'
+          link.cutAfter(side, link[side].outgoing.sentBytes + fault.after)
+        })
+      },
+      'link-cut-at-message': (fault) => {
+        this.#onMessageNumber(fault, (message) => {
+          message.cut()
+        })
+      },
+      'link-silent': (fault) => {
+        this.#withLink(fault, (link) => {
+          if (fault.other % 3 === 0) {
+            // One way only.
+            link.client.outgoing.silence(true)
+            this.#later(fault.durationMs, () => {
+              link.client.outgoing.silence(false)
+            })
+            return
+          }
+          link.silence()
+          this.#later(fault.durationMs, () => {
+            link.silence(false)
+          })
+        })
+      },
+      'network-partition': (fault) => {
+        const hosts = this.#hosts()
+        const one = hosts[fault.target % hosts.length] ?? managerHost
+        const other = hosts[fault.other % hosts.length] ?? managerHost
+        if (one === other) return
+        this.#hit(fault)
+        network.partition(one, other)
+        this.#later(fault.durationMs, () => {
+          network.heal(one, other)
+        })
+      },
+      'connect-refused': (fault) => {
+        const host = fault.other % 3 === 0 ? managerHost : this.#worker(fault).host
+        this.#hit(fault)
+        network.refuse(host)
+        this.#later(fault.durationMs, () => {
+          network.accept(host)
+        })
+      },
+      'address-changed': (fault) => {
+        const worker = this.#worker(fault)
+        const { workers } = this.#context.cluster
+        const stranger = workers[(workers.indexOf(worker) + 1) % workers.length]
+        this.#names += 1
+        const name = `${worker.host}-moved-${String(this.#names)}`
+        this.#hit(fault)
+        this.#context.cluster.advertised.set(worker.host, name)
+        network.setName(name, worker.host)
+        // Who still dials the old name finds another worker there, or nobody.
+        network.setName(worker.host, stranger === worker ? managerHost : stranger?.host)
+        this.#kill(worker, fault)
+      },
+    } satisfies Partial<Record<FaultKind, Inject>>
+  }
+
+  #diskKinds() {
+    return {
+      'disk-error': (fault) => {
+        const operation = pickOne(
+          [undefined, 'write', 'read', 'rename', 'open', 'sync', 'unlink'] as const,
+          fault.other,
+        )
+        this.#rule(fault, {
+          fault: { kind: 'error', code: 'EIO' },
+          ...(operation === undefined ? {} : { operation }),
+          times: 1 + (fault.other % 7),
+        })
+      },
+      'disk-short-write': (fault) => {
+        const code = fault.other % 2 === 0 ? 'EIO' : 'ENOSPC'
+        this.#rule(fault, { fault: { kind: 'short', code }, operation: 'write', times: 1 })
+      },
+      'disk-slow': (fault) => {
+        this.#rule(fault, { fault: { kind: 'slow', delayMs: 1 + (fault.other % 800) } })
+      },
+      'disk-hung': (fault) => {
+        this.#rule(fault, { fault: { kind: 'hang' } })
+      },
+      'disk-full': (fault) => {
+        const { disk, directory } = this.#directory(fault)
+        const used = disk
+          .filesBelow(directory)
+          .reduce((sum, path) => sum + (disk.contentOf(path)?.byteLength ?? 0), 0)
+        this.#hit(fault)
+        disk.setCapacity(directory, used + fault.after * 64)
+        this.#later(fault.durationMs, () => {
+          disk.setCapacity(directory, plentyBytes)
+        })
+      },
+      'disk-read-only': (fault) => {
+        this.#rule(fault, { fault: { kind: 'error', code: 'EROFS' }, operation: changing })
+      },
+      'disk-close-error': (fault) => {
+        this.#rule(fault, {
+          fault: { kind: 'error', code: 'EIO' },
+          operation: 'close',
+          times: 1 + (fault.other % 3),
+        })
+      },
+      'disk-bit-flip': (fault) => {
+        this.#flipBit(fault)
+      },
+    } satisfies Partial<Record<FaultKind, Inject>>
+  }
+
+  #processKinds() {
+    const { cluster } = this.#context
+    return {
+      'worker-killed': (fault) => {
+        this.#hit(fault)
+        this.#kill(this.#worker(fault), fault)
+      },
+      'worker-killed-at-operation': (fault) => {
+        const worker = this.#worker(fault)
+        this.#atOperation(worker, fault, () => {
+          this.#hit(fault)
+          this.#kill(worker, fault)
+        })
+      },
+      'worker-killed-at-message': (fault) => {
+        this.#onMessageNumber(fault, () => {
+          this.#kill(this.#worker(fault), fault)
+        })
+      },
+      'worker-killed-twice': (fault) => {
+        const worker = this.#worker(fault)
+        this.#kill(worker, { ...fault, durationMs: 100 })
+        // The second time while it recovers.
+        this.#atOperation(worker, { ...fault, after: 1 + (fault.after % 40) }, () => {
+          this.#hit(fault)
+          this.#kill(worker, { ...fault, durationMs: 100 })
+        })
+      },
+      'worker-stopped': (fault) => {
+        const worker = this.#worker(fault)
+        const { running, process } = worker
+        if (running === undefined || process.isPaused) return
+        this.#hit(fault)
+        void running.stop().then(() => {
+          if (worker.process === process) worker.kill(fault.durationMs)
+        })
+      },
+      'worker-power-loss': (fault) => {
+        const worker = this.#worker(fault)
+        this.#hit(fault)
+        if (cluster.context.plan.durability === 'none') this.hasLost = true
+        this.#kill(worker, fault)
+        this.#disk(worker).crash(fault.other % 3 === 0 ? 'drop' : 'random')
+      },
+      'worker-paused': (fault) => {
+        this.#pause(this.#worker(fault).process, fault)
+      },
+      'worker-wiped': (fault) => {
+        const worker = this.#worker(fault)
+        this.#hit(fault)
+        this.hasLost = true
+        this.#kill(worker, fault)
+        this.#disk(worker).wipe()
+      },
+      'manager-killed': (fault) => {
+        this.#hit(fault)
+        this.#kill(cluster.manager, fault)
+      },
+      'manager-killed-at-message': (fault) => {
+        this.#onMessageNumber(fault, () => {
+          this.#kill(cluster.manager, fault)
+        })
+      },
+      'manager-paused': (fault) => {
+        this.#pause(cluster.manager.process, fault)
+      },
+      'manager-and-worker-killed': (fault) => {
+        this.#hit(fault)
+        this.#kill(cluster.manager, fault)
+        this.#kill(this.#worker(fault), { ...fault, durationMs: fault.durationMs * 0.7 })
+      },
+      'task-host-killed': (fault) => {
+        this.#hit(fault)
+        this.#kill(pickOne(cluster.taskHosts, fault.target), fault)
+      },
+      'task-host-paused': (fault) => {
+        this.#pause(pickOne(cluster.taskHosts, fault.target).process, fault)
+      },
+      'master-killed': (fault) => {
+        const { process } = pickOne(this.#context.jobs(), fault.target)
+        if (process?.isAlive !== true) return
+        this.#hit(fault)
+        this.#context.note(`kill ${process.host}`)
+        process.kill()
+      },
+      'master-paused': (fault) => {
+        this.#pause(pickOne(this.#context.jobs(), fault.target).process, fault)
+      },
+      'wall-clock-jump': (fault) => {
+        const day = 86_400_000
+        const byMs = (fault.other % 2 === 0 ? 1 : -1) * fault.after * (day / 256)
+        const { process } = pickOne([cluster.manager, ...cluster.workers], fault.target)
+        this.#hit(fault)
+        process.jumpWall(byMs)
+      },
+    } satisfies Partial<Record<FaultKind, Inject>>
+  }
+
+  #hit(fault: FaultPlan): void {
+    this.#context.coverage.fault(fault.kind)
+  }
+
+  #hosts(): readonly string[] {
+    const { cluster, jobs } = this.#context
+    return [
+      ...cluster.members.map(({ host }) => host),
+      ...jobs().map(({ masterHost }) => masterHost),
+    ]
+  }
+
+  #worker(fault: FaultPlan) {
+    return pickOne(this.#context.cluster.workers, fault.target)
+  }
+
+  #disk(worker: Member<unknown>): VirtualDisk {
+    return this.#context.virtual.disk(worker.host)
+  }
+
+  #directory(fault: FaultPlan): { readonly disk: VirtualDisk; readonly directory: string } {
+    const directories = directoriesOf(this.#context.cluster.context.plan)
+    return {
+      disk: this.#disk(this.#worker(fault)),
+      directory: pickOne(directories, fault.other),
+    }
+  }
+
+  #withLink(fault: FaultPlan, act: (link: VirtualLink) => void): void {
+    const { links } = this.#context.virtual.network
+    if (links.length === 0) return
+    const link = pickOne(links, fault.target)
+    this.#hit(fault)
+    this.#context.note(`  link ${link.hosts.join(' > ')}`)
+    act(link)
+  }
+
+  #onMessageNumber(fault: FaultPlan, strike: (message: SeenMessage) => void): void {
+    this.#atMessage.set(this.#context.cluster.context.tap.count + fault.after, (message) => {
+      this.#hit(fault)
+      this.#context.note(`  at message ${String(message.number)} ${message.name}`)
+      strike(message)
+    })
+  }
+
+  #atOperation(worker: Member<unknown>, fault: FaultPlan, strike: () => void): void {
+    const disk = this.#disk(worker)
+    const when = fault.other % 2 === 0 ? 'before' : 'after'
+    disk.stopAt(disk.operationCount + fault.after, when, strike)
+  }
+
+  /** What has died in mid-operation must not stay half dead: it is killed for some time. */
+  #kill(member: Member<unknown>, fault: FaultPlan): void {
+    member.kill(fault.durationMs)
+  }
+
+  #pause(process: SimProcess | undefined, fault: FaultPlan): void {
+    if (process?.isAlive !== true || process.isPaused) return
+    const others = this.#hosts().filter((host) => host !== process.host)
+    this.#hit(fault)
+    this.#context.note(`  pause ${process.host}`)
+    process.pause(others)
+    this.#later(fault.durationMs, () => {
+      process.resume(others)
+    })
+  }
+
+  #rule(fault: FaultPlan, rule: FaultRule): void {
+    const { disk, directory } = this.#directory(fault)
+    const worker = this.#worker(fault)
+    // A disk that fails for long enough has lost what is on it.
+    this.hasLost = true
+    const injected: InjectedFault = disk.inject({
+      path: directory,
+      after: fault.after % 32,
+      ...rule,
+    })
+    this.#later(fault.durationMs, () => {
+      if (injected.hits > 0) this.#hit(fault)
+      injected.remove()
+      disk.releaseHung()
+      this.#replaceFailedDisk(worker)
+    })
+  }
+
+  /** A directory that was given up comes back with the next start: an operator sees to it. */
+  #replaceFailedDisk(worker: Member<unknown>): void {
+    const { clock } = this.#context.virtual
+    const look = () => {
+      if (!worker.isUp) return
+      const { store } = worker.running as { store: { directories: readonly { health: string }[] } }
+      if (store.directories.every(({ health }) => health !== 'failed')) return
+      this.#context.note(`  a directory of ${worker.host} had failed`)
+      worker.kill(500)
+    }
+    look()
+    clock.schedule(12_000, look)
+  }
+
+  #flipBit(fault: FaultPlan): void {
+    const disk = this.#disk(this.#worker(fault))
+    const paths = disk.filesBelow('/').filter((path) => /\.(data|segment)$|journal/.test(path))
+    const path = paths[fault.other % Math.max(1, paths.length)]
+    const content = path === undefined ? undefined : disk.contentOf(path)
+    if (path === undefined || content === undefined || content.byteLength === 0) return
+    this.#hit(fault)
+    this.hasDamaged = true
+    this.hasLost = true
+    const at = Math.floor((fault.after / 256) * content.byteLength) % content.byteLength
+    this.#context.note(`  ${path} byte ${String(at)} of ${String(content.byteLength)}`)
+    disk.flipBits(path, at, 1 << (fault.other & 7))
+  }
+
+  #later(delayMs: number, undo: () => void): void {
+    const once = () => {
+      if (this.#undo.delete(once)) undo()
+    }
+    this.#undo.add(once)
+    this.#context.virtual.clock.schedule(delayMs, once)
+  }
+}
+
+function pickOne<T>(from: readonly T[], number: number): T {
+  return from[number % from.length] as T
 }

@@ -51,23 +51,14 @@ export interface FaultPlan {
   readonly after: number
 }
 
-export interface FaultScope {
-  readonly workerCount: number
-  readonly directoriesPerWorker: number
-  readonly taskHostCount: number
-  readonly jobCount: number
-}
-
-/** Most happens in the first seconds of the jobs; faults that come later would hit nothing. */
-const busyMs = 8_000
-
-export function drawFaults(random: VirtualRandom, _scope: FaultScope): readonly FaultPlan[] {
+/** In the time in which the jobs run, from the first start on; a few come later. */
+export function drawFaults(random: VirtualRandom, spanMs: number): readonly FaultPlan[] {
   const count = random.chance(0.1) ? 0 : 1 + random.integer(9)
   const faults = Array.from({ length: count }, (): FaultPlan => {
     const kind = faultKinds[random.integer(faultKinds.length)] ?? 'link-cut'
     return {
       kind,
-      atMs: random.chance(0.7) ? random.between(0, busyMs / 4) : random.between(0, busyMs),
+      atMs: random.between(0, spanMs * (random.chance(0.9) ? 1 : 4)),
       durationMs: Math.floor(2 ** random.between(5, 15)),
       target: random.integer(1000),
       other: random.integer(1000),

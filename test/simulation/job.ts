@@ -84,8 +84,13 @@ export class SimJob {
   }
 
   /** Keys that the job counts on. */
+  /** None once its job master has died: nobody claims them any more. */
   get heldKeys(): readonly string[] {
-    return this.#life?.heldKeys ?? []
+    return this.isAbandoned ? [] : (this.#life?.heldKeys ?? [])
+  }
+
+  get isAbandoned(): boolean {
+    return this.#life?.process.isAlive === false
   }
 
   describe(): string {
@@ -113,11 +118,11 @@ export class SimJob {
 
   /** Releases everything. */
   async unregister(): Promise<void> {
-    await this.#life?.unregister()
+    if (!this.isAbandoned) await this.#life?.unregister()
   }
 
   async close(): Promise<void> {
-    await this.#life?.close()
+    if (!this.isAbandoned) await this.#life?.close()
   }
 }
 
@@ -261,14 +266,19 @@ class JobLife {
   }
 
   async #produceOnce(slot: Slot, race: AbortController): Promise<void> {
-    const { truth, plan, onError, note } = this.#context
+    const { truth, onError, note } = this.#context
     const allocated = await this.#allocate(slot)
     if (allocated === undefined) return
     const { descriptor, attempt } = allocated
     const name = partitionKeyText(descriptor.key)
     // One of two twins is the one that eager consumers read.
     slot.current ??= allocated
-    const task = this.#taskAttempt(slot.stageIndex, slot.index, { descriptor, attempt }, race.signal)
+    const task = this.#taskAttempt(
+      slot.stageIndex,
+      slot.index,
+      { descriptor, attempt },
+      race.signal,
+    )
     this.#doing.add(name)
     try {
       await task.run()
@@ -289,7 +299,6 @@ class JobLife {
     } finally {
       this.#doing.delete(name)
     }
-    void plan
   }
 
   async #consume(stageIndex: number, index: number): Promise<void> {
@@ -322,7 +331,7 @@ class JobLife {
   ): TaskAttempt {
     const { cluster, plan, truth, onFinding } = this.#context
     const stage = plan.stages[stageIndex] as StagePlan
-    const shift = output === undefined ? 0 : (output.descriptor.key.attemptId.charCodeAt(8) || 0)
+    const shift = output === undefined ? 0 : output.descriptor.key.attemptId.charCodeAt(8) || 0
     return new TaskAttempt({
       cluster,
       host: cluster.taskHosts[(hostIndex + shift) % cluster.taskHosts.length]!,

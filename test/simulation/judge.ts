@@ -38,6 +38,9 @@ export class Judge {
     }
     if (never.has(code)) return `an error that nothing can cause: ${what}`
     if (place.attempt?.isReleased === true && ofRelease.has(code)) return undefined
+    if (code === 'PARTITION_NOT_FOUND' && place.attempt?.state === 'committed') {
+      if (!this.#injector.hasLost) return `a committed partition is gone: ${what}`
+    }
     if (ofDamage.has(code) && !this.#injector.hasDamaged) return `damage without a fault: ${what}`
     if (this.#injector.count === 0 && !this.#isOfThePlan(code)) {
       return `an error without a fault: ${what}`

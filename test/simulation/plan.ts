@@ -19,6 +19,8 @@ export interface ClusterPlan {
   readonly taskHostCount: number
   readonly chunkBytesMax: number
   readonly latencyMaxMs: number
+  /** About how long the jobs take when nothing happens; the faults fall into this time. */
+  readonly spanMs: number
   readonly placement: 'round-robin' | 'min-number' | 'locality' | 'random'
 }
 
@@ -29,6 +31,11 @@ export interface StagePlan {
   readonly subpartitionCount: number
   readonly partitionMemoryBuffers: number
   readonly gateMemoryBuffers: number
+  /** How long tasks of the stage wait before they begin, at most. */
+  readonly delayMaxMs: number
+  /** How long a task does something else, once in so many records. */
+  readonly pauseMaxMs: number
+  readonly pauseEvery: number
   /** Consumers start when the producers' partitions are allocated, not when they are committed. */
   readonly isEager: boolean
   /** Tasks write while they read: their gate gets no credit while a write waits. */
@@ -44,7 +51,6 @@ export interface JobPlan {
   readonly cancelChance: number
   readonly earlyReleaseChance: number
   readonly zombieChance: number
-  readonly pauseChance: number
   readonly updateChance: number
   readonly wholeRangeChance: number
 }
@@ -63,15 +69,7 @@ export interface PlanOptions {
 export function drawPlan(random: VirtualRandom, options: PlanOptions = {}): Plan {
   const cluster = drawCluster(random.fork('cluster'))
   const jobs = drawJobs(random.fork('jobs'), cluster)
-  const faults =
-    options.isCalm === true
-      ? []
-      : drawFaults(random.fork('faults'), {
-          workerCount: cluster.workerCount,
-          directoriesPerWorker: cluster.directoriesPerWorker,
-          taskHostCount: cluster.taskHostCount,
-          jobCount: jobs.length,
-        })
+  const faults = options.isCalm === true ? [] : drawFaults(random.fork('faults'), cluster.spanMs)
   return { cluster, jobs, faults }
 }
 
@@ -90,6 +88,7 @@ function drawCluster(random: VirtualRandom): ClusterPlan {
     taskHostCount: pick(random, [1, 2, 3]),
     chunkBytesMax: pick(random, [0, 0, 64, 1000, 20_000]),
     latencyMaxMs: pick(random, [0.5, 0.5, 2, 20]),
+    spanMs: pick(random, [60, 300, 1500, 6000]),
     placement: pick(random, ['round-robin', 'round-robin', 'min-number', 'locality', 'random']),
   }
 }
@@ -97,13 +96,12 @@ function drawCluster(random: VirtualRandom): ClusterPlan {
 function drawJobs(random: VirtualRandom, cluster: ClusterPlan): readonly JobPlan[] {
   return Array.from({ length: pick(random, [1, 2, 2, 3, 3]) }, (_, index) => ({
     name: `job-${String(index)}`,
-    startMs: index === 0 ? 0 : random.integer(3000),
+    startMs: index === 0 ? 0 : random.integer(cluster.spanMs / 2),
     stages: drawStages(random, cluster),
     twinChance: pick(random, [0, 0, 0.3]),
     cancelChance: pick(random, [0, 0, 0.15]),
     earlyReleaseChance: pick(random, [0, 0, 0.2]),
     zombieChance: pick(random, [0, 0, 0.3]),
-    pauseChance: pick(random, [0, 0.2]),
     updateChance: pick(random, [0, 0.5, 1]),
     wholeRangeChance: pick(random, [0, 0, 0.3]),
   }))
@@ -122,6 +120,9 @@ function drawStages(random: VirtualRandom, cluster: ClusterPlan): readonly Stage
       subpartitionCount: pick(random, [1, 2, 3, 5, 8, 40]),
       partitionMemoryBuffers: pick(random, [8, 8, 12, 32]),
       gateMemoryBuffers: pick(random, [4, 8, 16, 64]),
+      delayMaxMs: cluster.spanMs / 2,
+      pauseMaxMs: cluster.spanMs / 6,
+      pauseEvery: pick(random, [20, 100, 400]),
       isEager: random.chance(0.25),
       isInterleaved: random.chance(0.3),
     }

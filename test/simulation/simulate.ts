@@ -57,7 +57,8 @@ process.exit(failed > 0 ? 1 : 0)
 
 function report(result: SimulationResult): void {
   print(`seed ${String(result.seed)} FAILED`)
-  if (!values.trace && !values['keep-going']) for (const line of result.events.slice(-60)) print(`  ${line}`)
+  if (!values.trace && !values['keep-going'])
+    for (const line of result.events.slice(-60)) print(`  ${line}`)
   for (const finding of result.findings.slice(0, 5)) print(`  finding: ${finding.slice(0, 1500)}`)
 }
 

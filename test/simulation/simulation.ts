@@ -1,7 +1,6 @@
 // One seed: a cluster, its jobs and its faults, from the first start to the last stop, and what was
 // found wrong on the way.
 
-import { sleep } from '../../client/common/clock.ts'
 import type { LogFields, Logger } from '../../client/common/log.ts'
 import { partitionKeyText } from '../../client/common/ids.ts'
 import { VirtualRandom } from '../support/virtual-random.ts'
@@ -182,7 +181,9 @@ export class Simulation {
     await this.#jobsEnd()
     if (this.#findings.size > 0) return
     this.#injector.healAll()
-    await clock.advance(quietMs)
+    // A job whose master has died is released when it has been silent for long enough.
+    const isOneAbandoned = this.jobs.some((job) => job.isAbandoned)
+    await clock.advance(isOneAbandoned ? quietMs + times.jobTimeoutMs : quietMs)
     this.#checkAgreement()
     for (const job of this.jobs) await this.virtual.drive(job.unregister(), 60_000)
     await clock.advance(shortQuietMs)
@@ -279,7 +280,12 @@ export class Simulation {
           this.find(`${worker.host}: ${name} ${String(write)} and ${String(read)} at rest`)
         }
       }
-      for (const name of ['waiters', 'waitingRegions', 'listedPartitions', 'connections'] as const) {
+      for (const name of [
+        'waiters',
+        'waitingRegions',
+        'listedPartitions',
+        'connections',
+      ] as const) {
         if (status[name] !== 0) this.find(`${worker.host}: ${String(status[name])} ${name} at rest`)
       }
     }
@@ -287,7 +293,14 @@ export class Simulation {
       if (!host.isUp) continue
       const { openPartitions, openGates, connections, channels, buffersInUse, waiters } =
         host.running!.statistics()
-      const left = { openPartitions, openGates, connections, channels, buffersInUse, waiters: waiters.length }
+      const left = {
+        openPartitions,
+        openGates,
+        connections,
+        channels,
+        buffersInUse,
+        waiters: waiters.length,
+      }
       for (const [name, count] of Object.entries(left)) {
         if (count !== 0) this.find(`${host.host}: ${String(count)} ${name} at rest`)
       }
@@ -380,6 +393,3 @@ export class Simulation {
     }
   }
 }
-
-void sleep
-void times

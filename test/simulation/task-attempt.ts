@@ -67,7 +67,7 @@ export class TaskAttempt {
   }
 
   async run(options: { readonly withoutInputs?: boolean } = {}): Promise<void> {
-    const { host, signals, cluster } = this.#context
+    const { host, signals, cluster, random, stage } = this.#context
     const onAbort = () => {
       this.#stop()
     }
@@ -82,6 +82,7 @@ export class TaskAttempt {
       })
       died.catch(() => undefined)
       this.#planCancellation()
+      await sleep(cluster.context.virtual.clock, random.between(0, stage.delayMaxMs))
       await Promise.race([this.#work(environment, options.withoutInputs === true), died])
     } catch (error) {
       if (error instanceof WrongData) this.#context.onFinding(`wrong data: ${error.message}`)
@@ -197,9 +198,9 @@ export class TaskAttempt {
 
   /** A task that does something else for a while, in the middle of what it does. */
   async #maybePause(): Promise<void> {
-    const { plan, random, cluster } = this.#context
-    if (plan.pauseChance === 0 || !random.chance(plan.pauseChance / 50)) return
-    await sleep(cluster.context.virtual.clock, 2 ** random.between(0, 12))
+    const { stage, random, cluster } = this.#context
+    if (!random.chance(1 / stage.pauseEvery)) return
+    await sleep(cluster.context.virtual.clock, random.between(0, stage.pauseMaxMs))
     this.#throwIfStopped()
   }
 
@@ -250,7 +251,9 @@ export class TaskAttempt {
     if (input === undefined || slot === undefined) throw error
     const { key } = input.current.descriptor
     if (error.fields['attemptId'] !== key.attemptId) {
-      onFinding(`an error of a gate names ${String(error.fields['attemptId'])} for ${partitionKeyText(key)}`)
+      onFinding(
+        `an error of a gate names ${String(error.fields['attemptId'])} for ${partitionKeyText(key)}`,
+      )
     }
     this.#isInputError = true
     const next = await this.#context.replace(slot, key, error)

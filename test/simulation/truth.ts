@@ -123,7 +123,8 @@ export class InputCheck {
     const expected = list[at]
     const where = `subpartition ${String(subpartition)} number ${String(at)}`
     if (expected === undefined) throw new WrongData(`${where} is too much`, content.key)
-    if (expected.eventCode !== got.code) throw new WrongData(`${where} is of another kind`, content.key)
+    if (expected.eventCode !== got.code)
+      throw new WrongData(`${where} is of another kind`, content.key)
     if (!content.bytesOf(expected).equals(got.bytes)) {
       throw new WrongData(`${where} has other bytes`, content.key)
     }

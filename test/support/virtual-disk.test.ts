@@ -142,6 +142,28 @@ test('a full volume takes what fits, says ENOSPC, and has room again after a rem
   await world.drive(write('c', 'z'.repeat(90)))
 })
 
+test('flipped bits show to whoever has the file open, and survive a loss of power', async () => {
+  const { world, machine, write, text } = await diskWorld()
+  const file = await world.drive(write('a', 'abc'))
+  await world.drive(file.sync())
+  machine.flipBits('/data/a', 1, 1)
+  const target = new Uint8Array(3)
+  await world.drive(file.read(target, 0))
+  expect(Buffer.from(target).toString()).toBe('acc')
+  await world.drive(world.main.disk.syncDirectory('/data'))
+  machine.crash('drop')
+  expect(text('a')).toBe('acc')
+})
+
+test('a disk that was replaced has no files, and is used as a new one', async () => {
+  const { world, machine, write, text } = await diskWorld()
+  await world.drive(write('a', 'abc').then((file) => file.close()))
+  machine.wipe()
+  expect(machine.filesBelow('/')).toEqual([])
+  await world.drive(write('a', 'new').then((file) => file.close()))
+  expect(text('a')).toBe('new')
+})
+
 test('memory given back before a write ends shows as wrong bytes', async () => {
   const { world, write, text } = await diskWorld()
   const file = await world.drive(write('a', ''))

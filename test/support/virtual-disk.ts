@@ -101,6 +101,17 @@ export class VirtualDisk {
     this.#tree.put(path, content)
   }
 
+  /** Flips bits of one byte where it lies: whoever has the file open reads it so too. */
+  flipBits(path: string, position: number, mask: number): void {
+    this.#tree.file(path)?.flipBits(position, mask)
+  }
+
+  /** The disk is replaced by an empty one. */
+  wipe(): void {
+    this.#tree.wipe()
+    this.#locks.clear()
+  }
+
   /** Paths of all files below `path`, in order. */
   filesBelow(path: string): readonly string[] {
     return this.#tree.filesBelow(path)

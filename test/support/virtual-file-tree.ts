@@ -47,6 +47,12 @@ export class FileNode {
     this.#size = sizeBytes
   }
 
+  flipBits(position: number, mask: number): void {
+    for (const bytes of [this.#bytes, this.#durable]) {
+      if (position < bytes.length) bytes[position] = (bytes[position] ?? 0) ^ mask
+    }
+  }
+
   sync(): void {
     this.#durable = this.#bytes.slice(0, this.#size)
   }
@@ -203,6 +209,12 @@ export class FileTree {
   filesBelow(path: string): readonly string[] {
     const prefix = path.endsWith('/') ? path : `${path}/`
     return [...this.#files.keys()].filter((name) => name.startsWith(prefix)).sort()
+  }
+
+  wipe(): void {
+    this.#changes = []
+    this.#files = new Map()
+    this.#durableFiles.clear()
   }
 
   crash(loss: LossOnCrash, random: VirtualRandom): void {
