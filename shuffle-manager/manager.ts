@@ -71,6 +71,7 @@ export class ShuffleManager {
       const server = await HttpServer.listen(parts, {
         network: world.network,
         clock: world.clock,
+        connectionsMax: options.connectionsMax,
         address: { host: options.host, port: options.port },
       })
       cluster.start()

@@ -131,6 +131,13 @@ export const managerOptions = declareOptions(
       min: 1,
       about: 'Most workers, lost ones since the start included.',
     },
+    connectionsMax: {
+      name: 'connections-max',
+      type: 'integer',
+      default: 20_000,
+      min: 16,
+      about: 'Most HTTP connections; a worker, a job master or a task process needs two.',
+    },
     eventsMax: {
       name: 'events-max',
       type: 'integer',

@@ -102,12 +102,22 @@ export class HttpServer {
   /** Rejects with the system's error when the port can't be had. */
   static async listen(
     parts: HttpParts,
-    where: { readonly network: Network; readonly clock: Clock; readonly address: Address },
+    where: {
+      readonly network: Network
+      readonly clock: Clock
+      readonly address: Address
+      readonly connectionsMax: number
+    },
   ): Promise<HttpServer> {
     let server: Server | undefined
     const app = await createApp(parts, (made) => (server = made))
     const streams = new Set<Duplex>()
     const listener = await where.network.listenStreams(where.address, (stream) => {
+      if (streams.size >= where.connectionsMax) {
+        parts.logger.warn({ connections: streams.size }, 'a connection past the limit was refused')
+        stream.destroy()
+        return
+      }
       streams.add(stream)
       stream.once('close', () => streams.delete(stream))
       stream.on('error', (error) => {

@@ -103,7 +103,23 @@ test('what the one taken over from had is released, unless the new one claims it
   expect([...plane.worker('w1').store.partitions]).toEqual([])
 })
 
-test('an allocation waits for a manager that is away, and for a worker to come', async () => {
+test('an allocation waits a while for a worker to come, then says what is short', async () => {
+  const world = new VirtualWorld({ seed: 22 })
+  const plane = await ControlPlane.start(world, 0)
+  const master = plane.master()
+  await world.drive(master.register(jobA))
+  await world.clock.advance(6000)
+  await expect(world.drive(master.allocate(jobA, one))).rejects.toMatchObject({
+    code: 'NO_WORKER',
+    message: expect.stringMatching(/0 of 0 workers are alive/) as string,
+  })
+  const second = master.allocate(jobA, { ...one, attempt: 'a1' })
+  await world.clock.advance(3000)
+  plane.addWorker('w1')
+  expect((await world.drive(second)).holders[0]?.workerId).toBe('w1')
+})
+
+test('an allocation waits for a manager that is away', async () => {
   const { world, plane, master } = await ready()
   plane.killManager()
   const early = master.allocate(jobA, one)

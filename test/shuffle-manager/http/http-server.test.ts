@@ -100,6 +100,22 @@ test('a stop answers what waits, closes every connection and frees the port', as
   await plane.startManager()
 })
 
+test('connections past the limit are refused, and others go on', async () => {
+  const world = new VirtualWorld({ seed: 9 })
+  const plane = await ControlPlane.start(world, 1, { connectionsMax: 16 })
+  const { network } = world.start('crowd')
+  const address = { host: 'manager', port: 9700, timeoutMs: 1000 }
+  for (let count = 0; count < 40; count++) {
+    // Only one that reads learns that it was refused.
+    const stream = await world.drive(network.connectStream(address))
+    stream.resume()
+  }
+  await world.clock.advance(1000)
+  expect(world.network.links.length).toBeLessThanOrEqual(16)
+  await world.clock.advance(60_000)
+  expect(plane.worker('w1').control?.isRegistered).toBe(true)
+})
+
 test('a port that is taken stops the start, and leaves the directory free', async () => {
   const world = new VirtualWorld({ seed: 9 })
   const plane = new ControlPlane(world)
