@@ -80,10 +80,10 @@ export class PartitionCursor {
   readonly lastSubpartition: number
   /** Over by completion, failure or drop; set by the view. */
   isOver = false
-  /** Something of it was read or its file is pinned for it. */
-  isBegun = false
   /** A run is counted as unfinished for it; set by the view. */
   holdsRun = false
+  /** Bytes still to come, as they are counted in the view's backlog; set by the view. */
+  estimatedBytes = 0
   /** Over the whole range, as far as its regions have been entered. */
   entryTotal = 0
   byteTotal = 0

@@ -74,7 +74,6 @@ export class ReadingView implements SweepChannel {
   readonly #disks = new Map<SweepScheduler, DiskPart>()
   /** Entries that are neither finished, failed nor dropped, by their index. */
   readonly #cursors = new Map<number, PartitionCursor>()
-  readonly #estimates = new Map<PartitionCursor, number>()
   readonly #states: TimeInState<ReadState>
   /** Of the first entry: a channel is one consumer's, and so one job's. */
   #jobId: JobId | undefined
@@ -322,8 +321,7 @@ export class ReadingView implements SweepChannel {
     this.endRun(cursor)
     cursor.isOver = true
     this.#cursors.delete(cursor.index)
-    this.#unreadEstimate -= this.#estimates.get(cursor) ?? 0
-    this.#estimates.delete(cursor)
+    this.#unreadEstimate -= cursor.estimatedBytes
     const part = this.#partOf(cursor)
     part.list.remove(cursor)
     part.scheduler.remove(part.list, cursor)
@@ -368,9 +366,10 @@ export class ReadingView implements SweepChannel {
     const share = cursor.subpartitionCount / subpartitionCount
     const unknown =
       totals.regionCount === 0 ? 0 : (totals.byteCount * share * regionsLeft) / totals.regionCount
-    const estimate = cursor.knownLeftBytes + unknown
-    this.#unreadEstimate += estimate - (this.#estimates.get(cursor) ?? 0)
-    this.#estimates.set(cursor, estimate)
+    // Whole, so that the sum over all entries comes back to zero.
+    const estimate = cursor.knownLeftBytes + Math.ceil(unknown)
+    this.#unreadEstimate += estimate - cursor.estimatedBytes
+    cursor.estimatedBytes = estimate
   }
 
   #noteState(): void {
