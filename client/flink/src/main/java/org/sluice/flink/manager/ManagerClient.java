@@ -125,13 +125,15 @@ public final class ManagerClient implements AutoCloseable {
     HttpRequest.Builder request =
         HttpRequest.newBuilder(base.resolve(path))
             .timeout(Duration.ofMillis(CALL_TIMEOUT_MS + waitMs))
-            .header("content-type", "application/json")
             .header("sluice-cluster", clusterId)
             .method(
                 method,
                 body == null
                     ? HttpRequest.BodyPublishers.noBody()
                     : HttpRequest.BodyPublishers.ofString(body.toString()));
+    if (body != null) {
+      request.header("content-type", "application/json");
+    }
     if (token != null) {
       request.header("authorization", "Bearer " + token);
     }

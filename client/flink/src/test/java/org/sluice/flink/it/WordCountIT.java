@@ -1,0 +1,55 @@
+package org.sluice.flink.it;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.flink.api.common.typeinfo.Types;
+import org.apache.flink.api.java.tuple.Tuple2;
+import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
+import org.apache.flink.util.CloseableIterator;
+import org.junit.jupiter.api.DisplayName;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+
+/** The first job that anybody tries. */
+@Tag("quick")
+class WordCountIT {
+  private static final int RECORDS = 400_000;
+
+  @Test
+  @DisplayName("a word count goes through the workers and counts right")
+  void wordCount() throws Exception {
+    try (SluiceCluster sluice = new SluiceCluster(2);
+        FlinkCluster flink = new FlinkCluster(sluice, 2, 2, change -> {})) {
+      StreamExecutionEnvironment environment = flink.environment(4);
+      Map<String, Integer> counts = new HashMap<>();
+      try (CloseableIterator<Tuple2<String, Integer>> found =
+          environment
+              .fromSequence(1, RECORDS)
+              .map(number -> Tuple2.of("word" + number % 1009, 1))
+              .returns(Types.TUPLE(Types.STRING, Types.INT))
+              .keyBy(pair -> pair.f0)
+              .sum(1)
+              .executeAndCollect("word count")) {
+        found.forEachRemaining(pair -> counts.put(pair.f0, pair.f1));
+      }
+      Map<String, Integer> expected = new HashMap<>();
+      for (int number = 1; number <= RECORDS; number++) {
+        expected.merge("word" + number % 1009, 1, Integer::sum);
+      }
+      assertEquals(expected, counts);
+      assertEquals(0, FlinkCluster.highest(flink.attempts(flink.onlyJob())));
+      long told = flink.bytesOut(flink.onlyJob());
+      assertTrue(told > RECORDS, "Flink says " + told);
+      assertEquals(told, sluice.committedBytes());
+      SluiceCluster.await("everything is released", () -> sluice.partitions().isEmpty());
+      List<String> left = new ArrayList<>();
+      sluice.partitionFiles().forEach(path -> left.add(path.toString()));
+      assertEquals(List.of(), left);
+    }
+  }
+}
