@@ -32,8 +32,7 @@ export function describeStages(stages: readonly StageSummary[]): string {
   return stages
     .map((stage) => {
       if (stage.attempts === 0) return `${stage.name} waits`
-      const again = stage.attempts - stage.finished - stage.running - stage.waiting
-      const lost = again > 0 && stage.lost > 0 ? `, ${stage.lost} lost and produced again` : ''
+      const lost = stage.lost > 0 ? `, ${stage.lost} lost and produced again` : ''
       return `${stage.name} ${stage.finished} of ${stage.taskCount}, ${humanBytes(stage.progressBytes)}${lost}`
     })
     .join('; ')

@@ -1,0 +1,51 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+
+import { describeStages, showProgress } from '../../cli/job-progress.ts'
+import { commandContext } from '../support/command-context.ts'
+
+beforeEach(() => {
+  vi.useFakeTimers()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+test('on a terminal one line is written over, and only when it changed', () => {
+  let line = 'one'
+  const context = commandContext({ isTerminal: true })
+  const stop = showProgress(() => line, context)
+  vi.advanceTimersByTime(1000)
+  line = 'two'
+  vi.advanceTimersByTime(200)
+  stop()
+  expect(context.noted).toEqual(['\r\u001b[2Kone', '\r\u001b[2Ktwo', '\n'])
+})
+
+test('elsewhere lines follow each other, now and then', () => {
+  let count = 0
+  const context = commandContext()
+  const stop = showProgress(() => `line ${(count += 1)}`, context)
+  vi.advanceTimersByTime(10_000)
+  stop()
+  vi.advanceTimersByTime(10_000)
+  expect(context.noted).toEqual(['line 1\n', 'line 2\n', 'line 3\n'])
+})
+
+test('stages are told by what has been done, and what was lost', () => {
+  const committed = { recordCount: 0, uncompressedBytes: 0, storedBytes: 0 }
+  const map = {
+    name: 'map',
+    taskCount: 8,
+    waiting: 2,
+    running: 2,
+    finished: 4,
+    attempts: 7,
+    lost: 1,
+    progressBytes: 2048,
+    committed,
+  }
+  const reduce = { ...map, name: 'reduce', attempts: 0 }
+  expect(describeStages([map, reduce])).toBe(
+    'map 4 of 8, 2.0 KiB, 1 lost and produced again; reduce waits',
+  )
+})

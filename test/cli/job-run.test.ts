@@ -1,0 +1,56 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+
+import { runJob, type JobRunSettings } from '../../cli/job-run.ts'
+import { prepareSort } from '../../runtime/jobs/sort-job.ts'
+import { commandContext } from '../support/command-context.ts'
+
+const directory = mkdtempSync(path.join(tmpdir(), 'sluice-test-'))
+afterAll(() => {
+  rmSync(directory, { recursive: true })
+})
+const input = path.join(directory, 'input')
+const output = path.join(directory, 'output')
+const job = { inputs: [input], output, maps: 2, reduces: 2, taskMemoryBytes: 4 << 20 }
+const settings: JobRunSettings = {
+  manager: undefined,
+  clusterId: 'test',
+  tokenFile: undefined,
+  workers: 1,
+  taskProcesses: 1,
+  slots: 2,
+  verbose: false,
+}
+
+describe('a job from the command line', { timeout: 180_000 }, () => {
+  test('runs on a cluster of its own, and says what the workers took and gave', async () => {
+    writeFileSync(input, 'c\na\nb\n')
+    const context = commandContext()
+    const run = await runJob(() => prepareSort(job), settings, context)
+    expect(readFileSync(output, 'utf8')).toBe('a\nb\nc\n')
+    expect(run).toMatchObject({
+      inputBytes: 6,
+      output: { outputBytes: 6 },
+      summary: { producerAttempts: 2 },
+    })
+    expect(run.counters.takenUncompressedBytes).toBeGreaterThanOrEqual(6)
+    expect(run.counters.givenBytes).toBeGreaterThanOrEqual(run.counters.takenBytes)
+    expect(run.summary.taskProcesses).toHaveLength(1)
+    expect(context.noted.join('')).toMatch(/map 2 of 2/)
+  })
+
+  test('that was told to end before it began starts nothing', async () => {
+    const context = commandContext({ signal: AbortSignal.abort(new Error('ended')) })
+    await expect(runJob(() => prepareSort(job), settings, context)).rejects.toThrow('ended')
+  })
+
+  test('that fails leaves neither a partial output nor processes', async () => {
+    writeFileSync(input, 'x'.repeat(5 << 20))
+    await expect(runJob(() => prepareSort(job), settings, commandContext())).rejects.toThrow(
+      'line 1',
+    )
+    expect(readdirSync(directory).sort()).toEqual(['input', 'output'])
+  })
+})
