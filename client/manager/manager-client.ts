@@ -1,6 +1,7 @@
 // The shuffle manager as its callers see it: typed calls, time-outs on the Clock, retries with
 // back-off. Owned by whoever made it: a job master process, a task process, a worker, the command line.
 
+import { setMaxListeners } from 'node:events'
 import type { Static } from 'typebox'
 import { sleep } from '../common/clock.ts'
 import { ShuffleError, errorTable, isShuffleError, type ErrorCode } from '../common/errors.ts'
@@ -112,6 +113,8 @@ export class ManagerClient implements PartitionLocator {
       [headers.cluster]: options.clusterId,
       ...(options.token === undefined ? {} : { authorization: `Bearer ${options.token}` }),
     }
+    // Every call that is under way listens to it.
+    setMaxListeners(0, this.#closed.signal)
     this.#callTimeoutMs = options.callTimeoutMs ?? callTimeoutDefaultMs
     this.#retryForMs = options.retryForMs ?? retryForDefaultMs
   }

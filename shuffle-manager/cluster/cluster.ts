@@ -62,6 +62,7 @@ export class Cluster {
     this.jobs = new JobRegistry(options)
     this.workers = new WorkerRegistry(options)
     this.ledger = new PartitionLedger({
+      managerEpoch,
       jobs: this.jobs,
       workers: this.workers,
       events: this.events,

@@ -159,13 +159,16 @@ export class JobLists {
   }
 
   /** In the list, was there once, and its worker, here or lost, does not have it. */
-  isMissing({ table, row }: TableRow): boolean {
+  isMissing(at: TableRow): boolean {
+    const { table, row } = at
     const state = table.state(row)
+    const worker = this.#workers.at(table.worker(row))
+    const isGone = worker.state === 'lost' && this.#ledger.isOfOlderEpoch(at)
     return (
-      (state === 'committed' || state === 'writing') &&
+      (state === 'committed' || state === 'writing' || isGone) &&
       table.has(row, 'claimed') &&
       !table.has(row, 'held') &&
-      this.#workers.at(table.worker(row)).isDecided
+      worker.isDecided
     )
   }
 

@@ -30,6 +30,7 @@ export interface Loss {
 const indicesTold = 20
 
 export class PartitionLedger {
+  readonly #managerEpoch: number
   readonly #jobs: JobRegistry
   readonly #workers: WorkerRegistry
   readonly #events: EventRing
@@ -39,12 +40,14 @@ export class PartitionLedger {
   readonly #wakeWorker: (worker: WorkerRecord) => void
 
   constructor(options: {
+    readonly managerEpoch: number
     readonly jobs: JobRegistry
     readonly workers: WorkerRegistry
     readonly events: EventRing
     readonly wakeJob: (job: JobRecord) => void
     readonly wakeWorker: (worker: WorkerRecord) => void
   }) {
+    this.#managerEpoch = options.managerEpoch
     this.#jobs = options.jobs
     this.#workers = options.workers
     this.#events = options.events
@@ -65,6 +68,15 @@ export class PartitionLedger {
     const table = job.tables.get(key.dataSetId)
     const row = table?.find(key.partitionIndex, key.attemptId) ?? -1
     return table === undefined || row < 0 ? undefined : { table, row }
+  }
+
+  /**
+   * Allocated by a manager before this one and not known as opened: it may have been committed while
+   * no manager was there to hear of it.
+   */
+  isOfOlderEpoch({ table, row }: TableRow): boolean {
+    const { managerEpoch } = table.allocation(row)
+    return table.state(row) === 'allocated' && managerEpoch < this.#managerEpoch
   }
 
   keyOf(ref: RowRef): PartitionKey | undefined {

@@ -84,7 +84,7 @@ export class WorkerLists {
     this.#events.add({ type: 'worker-lost', workerId: worker.workerId, cause })
     const lost: TableRow[] = []
     for (const at of this.#rowsOf(worker)) {
-      if (this.#judge(at)) lost.push(at)
+      if (this.#judge(at, worker)) lost.push(at)
     }
     this.#ledger.lose(lost, worker, { cause, detector: 'liveness' })
   }
@@ -113,21 +113,22 @@ export class WorkerLists {
     const lost: TableRow[] = []
     for (const at of this.#rowsOf(worker)) {
       if (at.table.has(at.row, 'held')) continue
-      if (this.#judge(at)) lost.push(at)
+      if (this.#judge(at, worker)) lost.push(at)
     }
     const cause = 'the worker came back without it'
     this.#ledger.lose(lost, worker, { cause, detector: 'lists' })
   }
 
   /** Of a row that its worker does not have: true when it is to be told as lost. */
-  #judge(at: TableRow): boolean {
+  #judge(at: TableRow, worker: WorkerRecord): boolean {
     const { table, row } = at
     const state = table.state(row)
     if (state === 'releasing') {
       this.#ledger.remove(at)
       return false
     }
-    const wasOpened = state === 'committed' || state === 'writing'
+    const isGone = worker.state === 'lost' && this.#ledger.isOfOlderEpoch(at)
+    const wasOpened = state === 'committed' || state === 'writing' || isGone
     const job = this.#jobs.ownerOf(table)
     return wasOpened && (table.has(row, 'claimed') || !job.isListed)
   }

@@ -145,3 +145,20 @@ test('changes of a disk become events', () => {
     'worker-joined',
   ])
 })
+
+test('what an earlier manager allocated at a worker that is lost now is lost: its commit may have gone unheard', async () => {
+  const state = new ClusterState()
+  const worker = state.register('w1')
+  state.registerJob()
+  state.list([{ key: key(0), worker: 'w1' }])
+  state.register('w1', [], { registration: 'again' })
+  expect(state.state(key(0))).toBe('allocated')
+  state.cluster.workerLists.workerLost(worker, 'the worker is silent')
+  expect(state.state(key(0))).toBe('lost')
+  state.list([
+    { key: key(0), worker: 'w1' },
+    { key: key(1), worker: 'w1' },
+  ])
+  expect([state.state(key(0)), state.state(key(1))]).toEqual(['lost', 'lost'])
+  await state.clock.settle()
+})
