@@ -7,6 +7,12 @@
 import { assert } from '../../client/common/assert.ts'
 import type { SpaceStatus } from '../../client/common/disk.ts'
 
+/**
+ * A region for which even twice this would not do says nothing about the disk: it is refused, and the
+ * disk stays open to others. The size of a region is what a client says.
+ */
+const refusedBytesMax = 512 * 1024 * 1024
+
 export class SpaceAccount {
   readonly #minReservedBytes: number
   #totalBytes = 0
@@ -56,10 +62,12 @@ export class SpaceAccount {
     }
   }
 
-  /** False, and the disk counts as full, when the space isn't there. */
+  /** False when the space isn't there; the disk counts as full then, unless much is left. */
   tryReserve(bytes: number): boolean {
-    if (bytes > this.#availableBytes()) {
-      this.refused(bytes)
+    const availableBytes = this.#availableBytes()
+    if (bytes > availableBytes) {
+      const refusedBytes = Math.min(bytes, refusedBytesMax)
+      if (availableBytes < 2 * refusedBytes) this.refused(refusedBytes)
       return false
     }
     this.#reservedBytes += bytes

@@ -47,6 +47,24 @@ describe('the space account', () => {
     expect(account.isFull).toBe(false)
   })
 
+  it('stays open to others when one region asks for more than any disk has', () => {
+    const gibibyte = 1024 ** 3
+    const account = newAccount(2 * gibibyte)
+    expect(account.tryReserve(Number.MAX_SAFE_INTEGER)).toBe(false)
+    expect(account.isFull).toBe(false)
+    expect(account.tryReserve(1.5 * gibibyte)).toBe(true)
+  })
+
+  it('opens again with a gibibyte, however large the region was that it refused', () => {
+    const gibibyte = 1024 ** 3
+    const account = newAccount(gibibyte)
+    account.tryReserve(1)
+    expect(account.tryReserve(Number.MAX_SAFE_INTEGER)).toBe(false)
+    expect(account.isFull).toBe(true)
+    account.giveBack(1)
+    expect(account.isFull).toBe(false)
+  })
+
   it('is full when the file system says so, whatever was counted', () => {
     const account = newAccount(100)
     account.refused(80)
