@@ -1,6 +1,7 @@
 // The manager's metrics, all in one place. Label sets are closed: states, codes, names of calls.
 
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import { errorTable } from '../client/common/errors.ts'
 import { rowStates } from './cluster/partition-table.ts'
 import type { Cluster } from './cluster/cluster.ts'
 
@@ -17,6 +18,14 @@ export interface ManagerMetrics {
 
 export function declareManagerMetrics(registry: Registry): ManagerMetrics {
   const registers = [registry]
+  const errors = new Counter({
+    name: 'sluice_manager_errors_total',
+    help: 'Calls answered with an error, by code.',
+    labelNames: ['code'] as const,
+    registers,
+  })
+  // An alert sees a counter rise from 0, not begin at 1.
+  for (const code of Object.keys(errorTable)) errors.inc({ code }, 0)
   return {
     requests: new Counter({
       name: 'sluice_manager_http_requests_total',
@@ -31,12 +40,7 @@ export function declareManagerMetrics(registry: Registry): ManagerMetrics {
       buckets: [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10],
       registers,
     }),
-    errors: new Counter({
-      name: 'sluice_manager_errors_total',
-      help: 'Calls answered with an error, by code.',
-      labelNames: ['code'],
-      registers,
-    }),
+    errors,
     requestBytes: new Counter({
       name: 'sluice_manager_http_request_bytes_total',
       help: 'Bytes of request bodies.',

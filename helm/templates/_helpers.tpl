@@ -340,7 +340,8 @@ spec:
 {{- if .Values.auth.enabled -}}
 {{- $_ := set $set "token-file" "/etc/sluice-token/token" -}}
 {{- end -}}
-{{- $options := merge $set .Values.manager.options (dict "expected-workers" $workers) -}}
+{{- $given := include "sluice.merge" (list (dict "expected-workers" $workers) .Values.manager.options) | fromJson -}}
+{{- $options := include "sluice.merge" (list $given $set) | fromJson -}}
 {{- dict "remote-shuffle" (dict "manager" $options) | toYaml -}}
 {{- end -}}
 
@@ -355,5 +356,6 @@ spec:
 {{- if .root.Values.auth.enabled -}}
 {{- $_ := set $set "token-file" "/etc/sluice-token/token" -}}
 {{- end -}}
-{{- dict "remote-shuffle" (dict "worker" (merge $set $pool.options)) | toYaml -}}
+{{- $options := include "sluice.merge" (list $pool.options $set) | fromJson -}}
+{{- dict "remote-shuffle" (dict "worker" $options) | toYaml -}}
 {{- end -}}

@@ -3,7 +3,7 @@
 
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { DiskOperationKind } from './disk-operation.ts'
-import type { DirectoryStatus, DiskHealth } from './storage-types.ts'
+import { lossCauses, type DirectoryStatus, type DiskHealth } from './storage-types.ts'
 
 export interface DirectoryMetrics {
   readonly measured: (
@@ -73,12 +73,7 @@ export function declareStorageMetrics(
     help: 'Open writes that ended without a commit.',
     registers,
   })
-  const losses = new Counter({
-    name: 'sluice_worker_partitions_lost_total',
-    help: 'Committed partitions that can no longer be served.',
-    labelNames: ['cause'] as const,
-    registers,
-  })
+  const losses = declareLosses(registers)
   declareDirectoryGauges(registers, figures)
   declarePartitionGauges(registers, figures)
   return {
@@ -99,6 +94,18 @@ export function declareStorageMetrics(
       losses.inc({ cause }, count)
     },
   }
+}
+
+function declareLosses(registers: Registry[]): Counter<'cause'> {
+  const losses = new Counter({
+    name: 'sluice_worker_partitions_lost_total',
+    help: 'Committed partitions that can no longer be served.',
+    labelNames: ['cause'] as const,
+    registers,
+  })
+  // An alert sees a counter rise from 0, not begin at 1.
+  for (const cause of lossCauses) losses.inc({ cause }, 0)
+  return losses
 }
 
 function declareDirectoryGauges(

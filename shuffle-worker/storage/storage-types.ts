@@ -203,7 +203,8 @@ export interface PartitionReport {
   readonly byteCount: number
 }
 
-export type LossCause = 'disk-failed' | 'data-corrupt' | 'file-missing' | 'not-durable'
+export const lossCauses = ['disk-failed', 'data-corrupt', 'file-missing', 'not-durable'] as const
+export type LossCause = (typeof lossCauses)[number]
 
 export type StoreChange =
   | { readonly kind: 'opened'; readonly partition: PartitionReport }
