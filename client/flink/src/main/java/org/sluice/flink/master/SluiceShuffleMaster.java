@@ -31,6 +31,7 @@ import org.apache.flink.util.concurrent.ExecutorThreadFactory;
 import org.sluice.flink.ShuffleException;
 import org.sluice.flink.SluiceShuffleDescriptor;
 import org.sluice.flink.manager.ManagerClient;
+import org.sluice.flink.transport.WorkerAddress;
 import org.sluice.flink.wire.ErrorCode;
 import org.sluice.flink.wire.PartitionKey;
 import org.slf4j.Logger;
@@ -130,6 +131,8 @@ public final class SluiceShuffleMaster implements ShuffleMaster<ShuffleDescripto
   private final Map<JobID, MasterJob> jobs = new LinkedHashMap<>();
   private final Map<MasterJob, CompletableFuture<Void>> registrations = new HashMap<>();
   private final Map<String, Batch> gathering = new LinkedHashMap<>();
+  /** One object for each address. */
+  private final Map<WorkerAddress, WorkerAddress> workers = new HashMap<>();
   private boolean isGatherScheduled;
   private boolean isReleaseScheduled;
   private boolean isBeating;
@@ -523,6 +526,8 @@ public final class SluiceShuffleMaster implements ShuffleMaster<ShuffleDescripto
   }
 
   private void accept(Batch batch, List<ManagerCalls.Placed> placed) {
+    // Consumers get all descriptors of a stage in one piece, in which the same object is once.
+    String dataSetId = batch.facts.get("dataSetId").asText();
     for (int index = 0; index < batch.requests.size(); index++) {
       Request request = batch.requests.get(index);
       ManagerCalls.Placed place = placed.get(index);
@@ -530,8 +535,8 @@ public final class SluiceShuffleMaster implements ShuffleMaster<ShuffleDescripto
           new SluiceShuffleDescriptor(
               request.resultPartitionId,
               batch.job.jobId,
-              request.key.dataSetId(),
-              place.worker,
+              dataSetId,
+              workers.computeIfAbsent(place.worker, worker -> worker),
               place.allocation,
               batch.subpartitionCount,
               settings.bufferSizeBytes,

@@ -28,7 +28,7 @@ final class ReadChannel implements ChannelHandler {
   final InputPartition[] listed;
 
   private final int bufferSize;
-  private WorkerChannel channel;
+  private volatile WorkerChannel channel;
   /** Granted and not consumed: one buffer each. */
   private final ArrayDeque<NetworkBuffer> reserved = new ArrayDeque<>();
   private long backlogLeft;

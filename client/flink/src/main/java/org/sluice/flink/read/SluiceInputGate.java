@@ -117,6 +117,7 @@ public final class SluiceInputGate extends IndexedInputGate {
   private SingleInputGate channelOwner;
   private boolean isStarted;
   private volatile boolean isClosed;
+  private volatile Runnable stopWatching = () -> {};
   private BodyReader current;
   private int channelsWithEndOfData;
   private boolean isDraining = true;
@@ -416,7 +417,10 @@ public final class SluiceInputGate extends IndexedInputGate {
                 "worker " + channel.reader.worker + " sent nothing for " + settings.idleMs + " ms"));
       }
     }
-    services.connections.schedule(this::watch, Math.max(100, settings.idleMs / 4));
+    stopWatching = services.connections.schedule(this::watch, Math.max(100, settings.idleMs / 4));
+    if (isClosed) {
+      stopWatching.run();
+    }
   }
 
   // --- failing ---
@@ -678,6 +682,7 @@ public final class SluiceInputGate extends IndexedInputGate {
   public void close() {
     if (!isClosed) {
       isClosed = true;
+      stopWatching.run();
       queue.close();
       if (memory != null) {
         memory.close();

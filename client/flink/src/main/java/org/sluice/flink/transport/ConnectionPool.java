@@ -7,8 +7,11 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.TimeUnit;
 import org.apache.flink.shaded.netty4.io.netty.bootstrap.Bootstrap;
+import org.apache.flink.shaded.netty4.io.netty.buffer.PooledByteBufAllocator;
 import org.apache.flink.shaded.netty4.io.netty.channel.ChannelFuture;
 import org.apache.flink.shaded.netty4.io.netty.channel.ChannelOption;
 import org.apache.flink.shaded.netty4.io.netty.channel.nio.NioEventLoopGroup;
@@ -46,8 +49,14 @@ public final class ConnectionPool implements AutoCloseable {
     }
   }
 
+  private static final int PAGE_BYTES = 8192;
+  /** 8 KiB, doubled seven times: 1 MiB. */
+  private static final int CHUNK_ORDER = 7;
+
   private final Settings settings;
   private final NioEventLoopGroup loops;
+  /** Small chunks: what it takes is not counted in Flink's network memory. */
+  private final PooledByteBufAllocator allocator;
   /** Names are looked up here, since a look-up blocks. */
   private final ExecutorService resolver;
   private final Map<WorkerAddress, CompletableFuture<WorkerConnection>> connections =
@@ -59,6 +68,8 @@ public final class ConnectionPool implements AutoCloseable {
     this.loops =
         new NioEventLoopGroup(
             settings.threadCount, new ExecutorThreadFactory("sluice-shuffle-client"));
+    this.allocator =
+        new PooledByteBufAllocator(true, 0, settings.threadCount, PAGE_BYTES, CHUNK_ORDER);
     this.resolver =
         Executors.newSingleThreadExecutor(new ExecutorThreadFactory("sluice-shuffle-resolver"));
   }
@@ -119,6 +130,7 @@ public final class ConnectionPool implements AutoCloseable {
         new Bootstrap()
             .group(loops)
             .channel(NioSocketChannel.class)
+            .option(ChannelOption.ALLOCATOR, allocator)
             .option(ChannelOption.TCP_NODELAY, true)
             .option(ChannelOption.SO_KEEPALIVE, true)
             .option(ChannelOption.CONNECT_TIMEOUT_MILLIS, settings.connectTimeoutMs)
@@ -141,10 +153,16 @@ public final class ConnectionPool implements AutoCloseable {
     connections.remove(address, connection);
   }
 
-  /** Runs something later in one of the threads, where it must not block. */
-  public void schedule(Runnable action, long delayMs) {
-    if (!loops.isShuttingDown()) {
-      loops.schedule(action, delayMs, TimeUnit.MILLISECONDS);
+  /**
+   * Runs something later in one of the threads, where it must not block. Answers how to prevent it;
+   * after the end of the threads it never runs.
+   */
+  public Runnable schedule(Runnable action, long delayMs) {
+    try {
+      ScheduledFuture<?> scheduled = loops.schedule(action, delayMs, TimeUnit.MILLISECONDS);
+      return () -> scheduled.cancel(false);
+    } catch (RejectedExecutionException error) {
+      return () -> {};
     }
   }
 

@@ -1,0 +1,70 @@
+package org.sluice.flink;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.flink.configuration.ConfigOption;
+import org.apache.flink.configuration.Configuration;
+import org.apache.flink.configuration.IllegalConfigurationException;
+import org.apache.flink.util.TimeUtils;
+import org.junit.jupiter.api.DisplayName;
+import org.junit.jupiter.api.Test;
+
+class SluiceOptionsTest {
+  @Test
+  @DisplayName("the table of the README says what the code does")
+  void readme() throws Exception {
+    List<String> expected = new ArrayList<>();
+    for (ConfigOption<?> option : SluiceOptions.all()) {
+      Object value = option.defaultValue();
+      String text = value == null ? "(none)" : String.valueOf(value);
+      if (value instanceof Duration) {
+        text = TimeUtils.formatWithHighestUnit((Duration) value);
+      }
+      String description = descriptionOf(option);
+      expected.add("| `" + option.key() + "` | " + text + " | " + description + " |");
+    }
+    List<String> actual = new ArrayList<>();
+    for (String line : Files.readAllLines(Path.of("README.md"))) {
+      if (line.startsWith("| `remote-shuffle.")) {
+        actual.add(line);
+      }
+    }
+    assertEquals(expected, actual);
+  }
+
+  private static String descriptionOf(ConfigOption<?> option) {
+    return new org.apache.flink.configuration.description.HtmlFormatter()
+        .format(option.description())
+        .replace("&#39;", "'");
+  }
+
+  @Test
+  @DisplayName("a missing or wrong address of the manager is named")
+  void managerAddress() {
+    Configuration configuration = new Configuration();
+    assertThrows(
+        IllegalConfigurationException.class, () -> SluiceOptions.managerAddress(configuration));
+    configuration.set(SluiceOptions.MANAGER_ADDRESS, "host:9700");
+    assertEquals("http://host:9700", SluiceOptions.managerAddress(configuration).toString());
+    configuration.set(SluiceOptions.MANAGER_ADDRESS, "http://:9700");
+    assertThrows(
+        IllegalConfigurationException.class, () -> SluiceOptions.managerAddress(configuration));
+  }
+
+  @Test
+  @DisplayName("a jar in another line of Flink is refused by name")
+  void version() {
+    new SluiceShuffleServiceFactory(FlinkLine.NAME + ".9");
+    new SluiceShuffleServiceFactory(FlinkLine.NAME + "-SNAPSHOT");
+    IllegalStateException refusal =
+        assertThrows(
+            IllegalStateException.class, () -> new SluiceShuffleServiceFactory("1.7.2"));
+    assertEquals(true, refusal.getMessage().contains("1.7.2"));
+  }
+}
