@@ -25,6 +25,8 @@ export interface ChildServiceOptions {
   readonly environment?: Readonly<Record<string, string | undefined>>
   /** What it writes to standard error: its log. */
   readonly onLog?: (text: string) => void
+  /** Aborted while the service starts: it is killed, and `start` rejects. */
+  readonly signal?: AbortSignal
   readonly startTimeoutMs?: number
   readonly stopTimeoutMs?: number
 }
@@ -54,6 +56,7 @@ export class ChildService {
 
   /** Resolves when the service is ready; rejects with the end of its log when it ends instead. */
   static async start(options: ChildServiceOptions): Promise<ChildService> {
+    options.signal?.throwIfAborted()
     const isSource = import.meta.url.endsWith('.ts')
     const main = fileURLToPath(new URL(isSource ? './main.ts' : './main.js', import.meta.url))
     const runner = isSource ? ['--import', 'tsx'] : []
@@ -116,9 +119,18 @@ function readyLine(child: ChildProcess, options: ChildServiceOptions): Promise<R
   const [role = 'service'] = options.argv
   return new Promise((resolve, reject) => {
     let [stdout, stderr] = ['', '']
+    const over = () => {
+      clearTimeout(timer)
+      options.signal?.removeEventListener('abort', onAbort)
+    }
     const fail = (what: string) => {
+      over()
       reject(new ShuffleError('NO_MANAGER', `the ${role} ${what}\n${stderr.trim()}`.trim()))
     }
+    const onAbort = () => {
+      fail('was given up while it started')
+    }
+    options.signal?.addEventListener('abort', onAbort)
     const timer = setTimeout(() => {
       fail('was not ready in time')
     }, options.startTimeoutMs ?? startTimeoutDefaultMs)
@@ -130,15 +142,13 @@ function readyLine(child: ChildProcess, options: ChildServiceOptions): Promise<R
       stdout = `${stdout}${text}`.slice(-stderrKept)
       const line = /^\{.*\}$/m.exec(stdout)?.[0]
       if (line === undefined) return
-      clearTimeout(timer)
+      over()
       resolve(JSON.parse(line) as ReadyLine)
     })
     child.once('error', (error) => {
-      clearTimeout(timer)
       fail(`could not be started: ${error.message}`)
     })
     child.once('exit', (code, signal) => {
-      clearTimeout(timer)
       fail(`ended at its start (${signal ?? String(code)})`)
     })
   })

@@ -60,7 +60,7 @@ export async function runJob(
   context.signal.throwIfAborted()
   const job = await prepare()
   try {
-    const cluster = await openCluster(settings)
+    const cluster = await openCluster(settings, context.signal)
     try {
       return await runJobOn(cluster.managerUrl, job, settings, context)
     } finally {
@@ -71,7 +71,7 @@ export async function runJob(
   }
 }
 
-async function openCluster(settings: JobRunSettings): Promise<Cluster> {
+async function openCluster(settings: JobRunSettings, signal: AbortSignal): Promise<Cluster> {
   if (settings.manager !== undefined) {
     return { managerUrl: settings.manager, stop: () => Promise.resolve() }
   }
@@ -79,6 +79,7 @@ async function openCluster(settings: JobRunSettings): Promise<Cluster> {
     workerCount: settings.workers,
     ports: 'free',
     clusterId: settings.clusterId,
+    signal,
   })
 }
 

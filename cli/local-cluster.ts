@@ -20,6 +20,8 @@ export interface LocalClusterOptions {
   readonly directory?: string
   /** What the services log. */
   readonly onLog?: (text: string) => void
+  /** Aborted while it starts: what there is of it is stopped, and `start` rejects. */
+  readonly signal?: AbortSignal
 }
 
 const managerPort = 9700
@@ -56,6 +58,7 @@ export class LocalCluster {
         argv,
         ...(isTemporary ? { temporaryDirectory: path.join(directory, name) } : {}),
         ...(options.onLog === undefined ? {} : { onLog: options.onLog }),
+        ...(options.signal === undefined ? {} : { signal: options.signal }),
       })
       started.push(service)
       return service

@@ -67,6 +67,7 @@ export const localCommand = optionCommand({
       workerCount: values.workers,
       ports: values.freePorts ? 'free' : 'default',
       clusterId: values.clusterId,
+      signal: context.signal,
       workerArguments: [`--memory=${formatBytes(values.workerMemoryBytes)}`],
       onLog: (text) => {
         context.note(text)

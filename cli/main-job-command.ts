@@ -47,6 +47,7 @@ export const mainJobCommand = optionCommand({
       workerCount: 2,
       ports: 'free',
       clusterId: 'sluice',
+      signal: context.signal,
       onLog: (text) => {
         context.note(text)
       },

@@ -43,4 +43,11 @@ describe('a service as a child', { timeout: 120_000 }, () => {
     const starting = ChildService.start({ argv: managerArguments('b'), startTimeoutMs: 1 })
     await expect(starting).rejects.toThrow('was not ready in time')
   })
+
+  test('that is given up while it starts is killed', async () => {
+    const controller = new AbortController()
+    const starting = ChildService.start({ argv: managerArguments('c'), signal: controller.signal })
+    controller.abort('SIGINT')
+    await expect(starting).rejects.toThrow('was given up while it started')
+  })
 })

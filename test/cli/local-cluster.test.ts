@@ -28,4 +28,16 @@ describe('a local cluster', { timeout: 120_000 }, () => {
     })
     await expect(starting).rejects.toThrow('unknown option --nonsense')
   })
+
+  test('that is given up while it starts is not waited for', async () => {
+    const controller = new AbortController()
+    const starting = LocalCluster.start({
+      workerCount: 1,
+      ports: 'free',
+      clusterId: 'test',
+      signal: controller.signal,
+    })
+    controller.abort('SIGINT')
+    await expect(starting).rejects.toThrow('was given up while it started')
+  })
 })
