@@ -1,6 +1,11 @@
-// What one read channel wants from one disk: its cursors in the order of the sweep, and how much is
-// under way for it there. Owned by the reading view; asked by the disk's scheduler.
+// What one read channel wants from one disk: entries that have not been begun, the cursors of those
+// that have, both in the order of the sweep, and how much is under way for it there. Owned by the
+// reading view; asked by the disk's scheduler.
 
+import type { MapPartition } from '../storage/storage-types.ts'
+import { EntryList } from './entry-list.ts'
+import type { ListMemory } from './list-memory.ts'
+import type { ListedEntry } from './listed-page.ts'
 import type { CursorSlice, EntrySink, PartitionCursor } from './partition-cursor.ts'
 
 /** A read channel as the schedulers of the disks see it. */
@@ -10,17 +15,31 @@ export interface SweepChannel extends EntrySink {
   roomBytes(list: DiskList): number
   /** Whether a cursor that holds no run may begin one. */
   canBeginRun(list: DiskList): boolean
+  /** Whether there is memory for one more cursor. */
+  hasCursorRoom(): boolean
+  /** The cursor of an entry whose turn has come. */
+  beginEntry(list: DiskList, entry: ListedEntry): PartitionCursor
   /** The cursor's planned or delivered mark has moved: finishes it when it is complete. */
   settle(cursor: PartitionCursor): void
   fail(cursor: PartitionCursor, error: unknown): void
+  /** Of an entry that was never begun. */
+  failEntry(entry: ListedEntry, error: unknown): void
+  /** The next slice of something of it was planned. */
+  afterPlan(): void
   /** A read has been delivered: sends what can be sent. */
   afterDelivery(): void
   /** Its last refusal was for want of memory. */
   readonly isStarved: boolean
 }
 
+/** The least order behind `fileOrder`: orders of neighbours in a segment differ by 2^-27 at least. */
+export function orderBehind(fileOrder: number): number {
+  return fileOrder + 2 ** -28
+}
+
 export class DiskList {
   readonly channel: SweepChannel
+  readonly listed: EntryList
   readonly #cursors: PartitionCursor[] = []
   #plannedBytes = 0
   /** Since when it could take something and got nothing. */
@@ -28,8 +47,14 @@ export class DiskList {
   #hasBeenServed = false
   #runs = 0
 
-  constructor(channel: SweepChannel) {
+  constructor(channel: SweepChannel, memory: ListMemory) {
     this.channel = channel
+    this.listed = new EntryList(memory)
+  }
+
+  /** Nothing is wanted from this disk. */
+  get isEmpty(): boolean {
+    return this.#cursors.length === 0 && this.listed.count === 0
   }
 
   /** Bytes of slices under way. */
@@ -59,7 +84,18 @@ export class DiskList {
   }
 
   add(cursor: PartitionCursor): void {
-    this.#cursors.splice(this.#indexFrom(cursor.partition.fileOrder + 1), 0, cursor)
+    this.#cursors.splice(this.#indexFrom(orderBehind(cursor.partition.fileOrder)), 0, cursor)
+  }
+
+  /** Makes cursors of the entries of `partition` that can be taken now. */
+  begin(partition: MapPartition): PartitionCursor[] {
+    const begun: PartitionCursor[] = []
+    while (this.#canBegin(partition, this.channel.roomBytes(this))) {
+      const entry = this.listed.take(partition)
+      if (entry === undefined) break
+      begun.push(this.channel.beginEntry(this, entry))
+    }
+    return begun
   }
 
   remove(cursor: PartitionCursor): void {
@@ -73,15 +109,13 @@ export class DiskList {
     }
   }
 
-  /** The first cursor at or behind `fileOrder` of which something can be taken now. */
-  nextFrom(fileOrder: number): PartitionCursor | undefined {
-    const mayBegin = this.channel.canBeginRun(this)
+  /** The first partition at or behind `fileOrder` of which something can be taken now. */
+  nextFrom(fileOrder: number): MapPartition | undefined {
     const roomBytes = this.channel.roomBytes(this)
-    for (let index = this.#indexFrom(fileOrder); index < this.#cursors.length; index++) {
-      const cursor = this.#cursors[index]
-      if (cursor?.canPlanWith(roomBytes) === true && (mayBegin || cursor.holdsRun)) return cursor
-    }
-    return undefined
+    const begun = this.#nextBegun(fileOrder, roomBytes)
+    const listed = this.listed.nextFrom(fileOrder)
+    if (listed === undefined || !this.#canBegin(listed, roomBytes)) return begun
+    return begun === undefined || listed.fileOrder < begun.fileOrder ? listed : begun
   }
 
   /** Whether something of the cursor can be taken now. */
@@ -94,7 +128,9 @@ export class DiskList {
   plan(cursor: PartitionCursor): CursorSlice | undefined {
     if (!this.canTake(cursor)) return undefined
     const slice = cursor.plan(this.channel.roomBytes(this))
-    if (slice !== undefined) this.#plannedBytes += slice.plannedBytes
+    if (slice === undefined) return undefined
+    this.#plannedBytes += slice.plannedBytes
+    this.channel.afterPlan()
     return slice
   }
 
@@ -115,6 +151,22 @@ export class DiskList {
   served(nowMs: number): void {
     this.#hasBeenServed = true
     this.#waitingSinceMs = nowMs
+  }
+
+  #nextBegun(fileOrder: number, roomBytes: number): MapPartition | undefined {
+    const mayBegin = this.channel.canBeginRun(this)
+    for (let index = this.#indexFrom(fileOrder); index < this.#cursors.length; index++) {
+      const cursor = this.#cursors[index]
+      if (cursor?.canPlanWith(roomBytes) === true && (mayBegin || cursor.holdsRun)) {
+        return cursor.partition
+      }
+    }
+    return undefined
+  }
+
+  #canBegin(partition: MapPartition, roomBytes: number): boolean {
+    if (roomBytes < partition.bufferSizeBytes) return false
+    return this.channel.canBeginRun(this) && this.channel.hasCursorRoom()
   }
 
   #indexFrom(fileOrder: number): number {

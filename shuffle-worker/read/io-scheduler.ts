@@ -11,14 +11,15 @@
 
 import type { Clock } from '../../client/common/clock.ts'
 import type { Logger } from '../../client/common/log.ts'
-import type { MapPartition, PartitionReader } from '../storage/storage-types.ts'
-import type { DiskList } from './disk-list.ts'
+import type { MapPartition } from '../storage/storage-types.ts'
+import type { SweepScheduler } from './channel-disks.ts'
+import { type DiskList, orderBehind } from './disk-list.ts'
 import type { CursorSlice, PartitionCursor } from './partition-cursor.ts'
 import type { ReadMemory } from './read-memory.ts'
 import { ReadPipeline } from './read-pipeline.ts'
 import { planReads } from './read-plan.ts'
-import type { SweepScheduler } from './reading-view.ts'
-import { SweepFile } from './sweep-file.ts'
+import type { SweepFile } from './sweep-file.ts'
+import { SweepFiles } from './sweep-files.ts'
 
 /** The sweep's place among those that use a disk with heads; see write/region-turns.ts. */
 export interface SweepTurns {
@@ -36,6 +37,8 @@ export interface IoSchedulerOptions {
   readonly gapBytesMax: number
   /** Most files kept open; past it the one visited longest ago is closed, and opened again later. */
   readonly openFilesMax: number
+  /** Largest index of a region that is read before its turn. */
+  readonly indexAheadBytesMax: number
   /** Undefined where reads and writes don't disturb each other. */
   readonly turns: SweepTurns | undefined
   readonly onRead: (bytes: number) => void
@@ -48,16 +51,17 @@ const lateNextMs = 4000
 const detourEveryBytes = 48 * 1024 * 1024
 /** What one detour reads at most. */
 const detourBytesMax = 8 * 1024 * 1024
+/** Of the index of a region: most bytes per run, while it is decoded. */
+const indexBytesPerRun = 40
 /** After so many bytes a sweep lets waiting writes go first. */
 const turnBytes = 16 * 1024 * 1024
 
 export class IoScheduler implements SweepScheduler {
   readonly #options: IoSchedulerOptions
   readonly #pipeline: ReadPipeline
-  readonly #files = new Map<MapPartition, SweepFile>()
+  readonly #files: SweepFiles
   readonly #lists = new Set<DiskList>()
-  /** Those that are pinned and open, the one visited longest ago first. */
-  readonly #opened = new Set<SweepFile>()
+  #prepared: SweepFile | undefined
   #cursorOrder = 0
   #cursorRegion = 0
   #sweptBytes = 0
@@ -69,6 +73,11 @@ export class IoScheduler implements SweepScheduler {
 
   constructor(options: IoSchedulerOptions) {
     this.#options = options
+    this.#files = new SweepFiles({
+      openFilesMax: options.openFilesMax,
+      listedCountOf: (partition) => this.#listedCountOf(partition),
+      onFault: this.#onFault,
+    })
     this.#pipeline = new ReadPipeline({
       memory: options.memory,
       blockBytes: options.blockBytes,
@@ -82,40 +91,25 @@ export class IoScheduler implements SweepScheduler {
     })
   }
 
-  get fileCount(): number {
-    return this.#files.size
-  }
-
   get openFileCount(): number {
-    return this.#opened.size
+    return this.#files.openCount
   }
 
-  get channelCount(): number {
-    return this.#lists.size
-  }
-
-  get readsInFlight(): number {
-    return this.#pipeline.inFlight
-  }
-
-  add(list: DiskList, cursor: PartitionCursor): void {
+  listed(list: DiskList, partition: MapPartition): void {
     this.#lists.add(list)
-    let file = this.#files.get(cursor.partition)
-    if (file === undefined) {
-      file = new SweepFile(cursor.partition)
-      this.#files.set(cursor.partition, file)
-    }
-    file.wants.set(cursor, list)
+    this.#files.changeListed(partition, 1)
+  }
+
+  unlisted(list: DiskList, partition: MapPartition): void {
+    this.#files.changeListed(partition, -1)
+    if (list.isEmpty) this.#lists.delete(list)
   }
 
   remove(list: DiskList, cursor: PartitionCursor): void {
     const file = this.#files.get(cursor.partition)
     file?.wants.delete(cursor)
-    if (file?.wants.size === 0) {
-      this.#files.delete(cursor.partition)
-      this.#close(file)
-    }
-    if (list.cursorCount === 0) this.#lists.delete(list)
+    if (file !== undefined) this.#files.dropIfUnwanted(file)
+    if (list.isEmpty) this.#lists.delete(list)
   }
 
   wake(list: DiskList): void {
@@ -137,8 +131,7 @@ export class IoScheduler implements SweepScheduler {
   async close(): Promise<void> {
     this.#isClosed = true
     this.#pipeline.close()
-    for (const file of [...this.#opened]) this.#close(file)
-    this.#files.clear()
+    this.#files.close()
     this.#lists.clear()
     await this.#pipeline.settled
   }
@@ -170,19 +163,19 @@ export class IoScheduler implements SweepScheduler {
   }
 
   async #sweep(): Promise<void> {
-    let file = this.#nextFile()
-    if (file === undefined) return
+    let partition = this.#nextFile()
+    if (partition === undefined) return
     const turn = this.#options.turns?.enter()
     try {
       if (turn !== undefined && !(await turn.acquire())) return
       this.#turnLeftBytes = turnBytes
-      while (file !== undefined && !this.#isClosed) {
+      while (partition !== undefined && !this.#isClosed) {
         if (this.#mustYield()) {
           this.#isWoken = true
           return
         }
-        await this.#visitNext(file)
-        file = this.#nextFile()
+        await this.#visitNext(partition)
+        partition = this.#nextFile()
       }
     } finally {
       turn?.leave()
@@ -195,17 +188,16 @@ export class IoScheduler implements SweepScheduler {
   }
 
   /** The next file at or behind the cursor that somebody can take something of; around once. */
-  #nextFile(): SweepFile | undefined {
-    let behind: PartitionCursor | undefined
-    let first: PartitionCursor | undefined
+  #nextFile(): MapPartition | undefined {
+    let behind: MapPartition | undefined
+    let first: MapPartition | undefined
     const nowMs = this.#options.clock.nowMs()
     for (const list of this.#lists) {
       if (!this.#canServe(list, nowMs)) continue
       behind = earlier(behind, list.nextFrom(this.#cursorOrder))
       if (behind === undefined) first = earlier(first, list.nextFrom(0))
     }
-    const next = behind ?? first
-    return next === undefined ? undefined : this.#files.get(next.partition)
+    return behind ?? first
   }
 
   #canServe(list: DiskList, nowMs: number): boolean {
@@ -219,22 +211,21 @@ export class IoScheduler implements SweepScheduler {
     return false
   }
 
-  async #visitNext(file: SweepFile): Promise<void> {
+  async #visitNext(partition: MapPartition): Promise<void> {
     const late = this.#sweptBytes >= detourEveryBytes ? this.#oldestLate() : undefined
     if (late !== undefined) {
       this.#sweptBytes = 0
-      const { cursor, file: lateFile } = late
-      const from = cursor.plannedRegion
-      await this.#visit(lateFile, { from, bytesMax: detourBytesMax, near: cursor })
+      await this.#visit(late.partition, { from: 0, bytesMax: detourBytesMax, near: late.list })
       return
     }
-    const from = file.order === this.#cursorOrder ? this.#cursorRegion : 0
-    this.#cursorOrder = file.order
+    const order = partition.fileOrder
+    const from = order === this.#cursorOrder ? this.#cursorRegion : 0
+    this.#cursorOrder = order
     const isWanted = (this.#options.turns?.waitingRegions ?? 0) > 0
     const bytesMax = isWanted ? turnBytes : detourEveryBytes
-    const nextRegion = await this.#visit(file, { from, bytesMax })
+    const nextRegion = await this.#visit(partition, { from, bytesMax })
     if (nextRegion === undefined) {
-      this.#cursorOrder = file.order + 1
+      this.#cursorOrder = orderBehind(order)
       this.#cursorRegion = 0
     } else {
       this.#cursorRegion = nextRegion
@@ -242,58 +233,84 @@ export class IoScheduler implements SweepScheduler {
   }
 
   /** Goes up through the file once; returns the region to go on with when `bytesMax` ended it. */
-  async #visit(file: SweepFile, bounds: VisitBounds): Promise<number | undefined> {
-    let reader: PartitionReader
+  async #visit(partition: MapPartition, bounds: VisitBounds): Promise<number | undefined> {
+    const file = this.#files.of(partition)
     try {
-      reader = await this.#open(file)
+      await this.#files.open(file)
     } catch (error) {
-      for (const [cursor, list] of [...file.wants]) list.channel.fail(cursor, error)
+      this.#failFile(file, error)
       return undefined
     }
+    this.#begin(file)
     this.#prepareNext(file)
+    // Who is late is served from where it stands.
+    const near = cursorOf(file, bounds.near)
     let bytesLeft = bounds.bytesMax
-    let region = file.nextRegion(bounds.from) ?? file.nextRegion(0)
+    let region = file.nextRegion(near?.plannedRegion ?? bounds.from) ?? file.nextRegion(0)
     while (region !== undefined && !this.#isClosed) {
       if (bytesLeft <= 0) return region
-      await this.#enterRegion(file, reader, region)
-      bytesLeft -= await this.#readRegion(file, reader, { region, near: bounds.near })
+      await this.#enterRegion(file, region)
+      bytesLeft -= await this.#readRegion(file, { region, near })
       region = file.nextRegion(region + 1)
     }
     return undefined
   }
 
-  /** Opens the file that is likely next while this one is read. */
-  #prepareNext(present: SweepFile): void {
-    let behind: PartitionCursor | undefined
-    for (const list of this.#lists) behind = earlier(behind, list.nextFrom(present.order + 1))
-    const next = behind === undefined ? undefined : this.#files.get(behind.partition)
-    if (next !== undefined) void this.#open(next)
-    // Two are always wanted: the present one and the next.
-    for (const oldest of this.#opened) {
-      if (this.#opened.size <= Math.max(2, this.#options.openFilesMax)) return
-      this.#close(oldest)
+  /** Makes the cursors of all channels that have it in their list and can take something now. */
+  #begin(file: SweepFile): void {
+    for (const list of this.#lists) {
+      for (const cursor of list.begin(file.partition)) {
+        file.wants.set(cursor, list)
+        file.listedCount -= 1
+      }
     }
+    this.#files.dropIfUnwanted(file)
   }
 
-  #open(file: SweepFile): Promise<PartitionReader> {
-    this.#opened.delete(file)
-    this.#opened.add(file)
-    return file.open()
+  #failFile(file: SweepFile, error: unknown): void {
+    for (const [cursor, list] of [...file.wants]) list.channel.fail(cursor, error)
+    for (const list of [...this.#lists]) {
+      for (;;) {
+        const entry = list.listed.take(file.partition)
+        if (entry === undefined) break
+        this.unlisted(list, file.partition)
+        list.channel.failEntry(entry, error)
+      }
+    }
+    this.#files.dropIfUnwanted(file)
   }
 
-  #close(file: SweepFile): void {
-    this.#opened.delete(file)
-    file.close(this.#onFault)
+  #listedCountOf(partition: MapPartition): number {
+    let count = 0
+    for (const list of this.#lists) count += list.listed.countOf(partition)
+    return count
+  }
+
+  /** Opens the file that is likely next, and reads the index it begins with, while this one is read. */
+  #prepareNext(present: SweepFile): void {
+    let next: MapPartition | undefined
+    for (const list of this.#lists) next = earlier(next, list.nextFrom(orderBehind(present.order)))
+    const file = next === undefined ? undefined : this.#files.of(next)
+    if (this.#prepared !== file) this.#prepared?.dropAhead()
+    this.#prepared = file
+    if (file !== undefined) {
+      void this.#files.open(file)
+      const region = file.firstWantedRegion()
+      const isSmall =
+        file.partition.subpartitionCount * indexBytesPerRun <= this.#options.indexAheadBytesMax
+      if (region !== undefined && isSmall) file.readIndexAhead(region)
+    }
+    this.#files.trim()
   }
 
   /** Gives the region's index to every cursor that has arrived at it and can take something. */
-  async #enterRegion(file: SweepFile, reader: PartitionReader, region: number): Promise<void> {
+  async #enterRegion(file: SweepFile, region: number): Promise<void> {
     const entering = [...file.wants].filter(
       ([cursor, list]) => cursor.wantedRegion === region && list.canTake(cursor),
     )
     if (entering.length === 0) return
     try {
-      const index = await reader.regionIndex(region)
+      const index = await file.regionIndex(region)
       for (const [cursor, list] of entering) {
         try {
           if (!cursor.isOver && cursor.wantedRegion === region) cursor.enterRegion(index)
@@ -311,7 +328,6 @@ export class IoScheduler implements SweepScheduler {
   /** Plans and issues the reads of one region; returns their bytes. */
   async #readRegion(
     file: SweepFile,
-    reader: PartitionReader,
     where: { readonly region: number; readonly near: PartitionCursor | undefined },
   ): Promise<number> {
     const around = where.near?.plannedPosition
@@ -336,6 +352,8 @@ export class IoScheduler implements SweepScheduler {
       return list
     }
     let bytes = 0
+    if (reads.length === 0) return bytes
+    const reader = await file.open()
     for (const plan of reads) {
       await this.#pipeline.read({ plan, reader, listOf })
       bytes += plan.end - plan.start
@@ -345,19 +363,18 @@ export class IoScheduler implements SweepScheduler {
     return bytes
   }
 
-  #oldestLate(): { file: SweepFile; cursor: PartitionCursor } | undefined {
+  #oldestLate(): { readonly partition: MapPartition; readonly list: DiskList } | undefined {
     const nowMs = this.#options.clock.nowMs()
-    let oldest: { file: SweepFile; cursor: PartitionCursor } | undefined
+    let oldest: { readonly partition: MapPartition; readonly list: DiskList } | undefined
     let oldestMs = Infinity
     for (const list of this.#lists) {
       const since = list.waitingSinceMs
       if (since === undefined || since >= oldestMs) continue
       if (nowMs - since < (list.hasBeenServed ? lateNextMs : lateFirstMs)) continue
       if (!this.#canServe(list, nowMs)) continue
-      const cursor = list.nextFrom(this.#cursorOrder) ?? list.nextFrom(0)
-      const file = cursor === undefined ? undefined : this.#files.get(cursor.partition)
-      if (cursor === undefined || file === undefined) continue
-      oldest = { file, cursor }
+      const partition = list.nextFrom(this.#cursorOrder) ?? list.nextFrom(0)
+      if (partition === undefined) continue
+      oldest = { partition, list }
       oldestMs = since
     }
     return oldest
@@ -367,14 +384,23 @@ export class IoScheduler implements SweepScheduler {
 interface VisitBounds {
   readonly from: number
   readonly bytesMax: number
-  /** A detour: only what lies near this cursor. */
-  readonly near?: PartitionCursor
+  /** A detour for this list: only what lies near its place in the file. */
+  readonly near?: DiskList
+}
+
+/** The first cursor of the list in the file that can go on. */
+function cursorOf(file: SweepFile, list: DiskList | undefined): PartitionCursor | undefined {
+  if (list === undefined) return undefined
+  for (const [cursor, of] of file.wants) {
+    if (of === list && list.canTake(cursor)) return cursor
+  }
+  return undefined
 }
 
 function earlier(
-  a: PartitionCursor | undefined,
-  b: PartitionCursor | undefined,
-): PartitionCursor | undefined {
+  a: MapPartition | undefined,
+  b: MapPartition | undefined,
+): MapPartition | undefined {
   if (a === undefined || b === undefined) return a ?? b
-  return b.partition.fileOrder < a.partition.fileOrder ? b : a
+  return b.fileOrder < a.fileOrder ? b : a
 }

@@ -81,7 +81,12 @@ export class ReadPipeline {
       const room = block.bytes.length - this.#options.memory.bufferSizeBytes
       const end = Math.min(read.plan.end, start + room)
       const slices = read.plan.slices.filter((slice) => slice.start < end && slice.end > start)
-      this.#issue({ ...read, plan: { start, end, slices, isContinuation } }, block)
+      const piece = { ...read, plan: { start, end, slices, isContinuation } }
+      // Nobody wants it any more, and the reader may be closed with the last who did.
+      if (slices.every(({ cursor }) => cursor.isOver)) {
+        retireSlices(piece)
+        this.#returnBlock(block)
+      } else this.#issue(piece, block)
       isContinuation = true
       start = end
     }
@@ -173,10 +178,7 @@ export class ReadPipeline {
     } catch (error) {
       for (const slice of read.plan.slices) read.listOf(slice).channel.fail(slice.cursor, error)
     } finally {
-      for (const slice of read.plan.slices) {
-        if (slice.end <= read.plan.end) read.listOf(slice).retire(slice)
-        read.listOf(slice).channel.settle(slice.cursor)
-      }
+      retireSlices(read)
       for (const list of lists) list.channel.afterDelivery()
     }
   }
@@ -223,6 +225,15 @@ export class ReadPipeline {
     if (length <= 0) return
     assert(length <= this.#carry.length, 'less than one entry is carried to the next block')
     window.bytes.copy(this.#carry, 0, from - window.start, window.bytes.length)
+  }
+}
+
+/** Of the slices that end here. */
+function retireSlices(read: PipelineRead): void {
+  for (const slice of read.plan.slices) {
+    const list = read.listOf(slice)
+    if (slice.end <= read.plan.end) list.retire(slice)
+    list.channel.settle(slice.cursor)
   }
 }
 

@@ -11,8 +11,10 @@ import type { DataStore } from '../storage/data-store.ts'
 import type { StorageDirectoryView } from '../storage/storage-types.ts'
 import { creditMax } from './credit-sender.ts'
 import { IoScheduler, type SweepTurns } from './io-scheduler.ts'
+import { ListMemory } from './list-memory.ts'
 import { ReadMemory } from './read-memory.ts'
-import { type ReadingOutput, ReadingView, readStates } from './reading-view.ts'
+import type { ReadingOutput } from './reading-output.ts'
+import { ReadingView, readStates } from './reading-view.ts'
 
 export interface ReadServiceOptions {
   readonly entriesPerChannelMax: number
@@ -28,7 +30,13 @@ export interface ReadServiceSettings {
   }
   readonly ledger: Pick<
     MemoryLedger,
-    'tryAcquire' | 'tryAcquireBlock' | 'partBytes' | 'freeCount' | 'onFree' | 'bufferSizeBytes'
+    | 'tryAcquire'
+    | 'tryAcquireBlock'
+    | 'tryReserve'
+    | 'partBytes'
+    | 'freeCount'
+    | 'onFree'
+    | 'bufferSizeBytes'
   >
   readonly options: ReadServiceOptions
   /** Where reads take turns with writes: disks with heads. */
@@ -48,6 +56,7 @@ const flushAfterMs = 20
 export class ReadService {
   readonly #settings: ReadServiceSettings
   readonly #memory: ReadMemory
+  readonly #listMemory: ListMemory
   readonly #schedulers = new Map<StorageDirectoryView, IoScheduler>()
   readonly #views = new Set<ReadingView>()
   readonly #closedSums = zeroSums()
@@ -57,6 +66,7 @@ export class ReadService {
   constructor(settings: ReadServiceSettings) {
     this.#settings = settings
     this.#memory = new ReadMemory(settings.ledger)
+    this.#listMemory = new ListMemory(settings.ledger)
     for (const directory of settings.store.directories) {
       this.#schedulers.set(directory, this.#newScheduler(directory))
     }
@@ -128,6 +138,7 @@ export class ReadService {
     const view: ReadingView = new ReadingView({
       clock,
       memory: this.#memory,
+      listMemory: this.#listMemory,
       output,
       lookup: (key) => store.lookup(key),
       schedulerOf: (partition) => this.#schedulerOf(partition.directory),
@@ -177,7 +188,7 @@ export class ReadService {
   }
 
   #newScheduler(directory: StorageDirectoryView): IoScheduler {
-    const { clock, logger, store, options, turnsOf, onDiskRead } = this.#settings
+    const { clock, logger, store, ledger, options, turnsOf, onDiskRead } = this.#settings
     const diskCount = Math.max(1, store.directories.length)
     const kind = directory.kind === 'hdd' ? hdd : ssd
     const readsInFlightMax = Math.max(1, Math.min(kind.readsInFlightMax, directory.limits.reads))
@@ -192,6 +203,8 @@ export class ReadService {
       readsInFlightMax,
       gapBytesMax: kind.gapBytesMax,
       openFilesMax: Math.max(2, Math.floor(options.openFilesMax / diskCount)),
+      // One a disk, in a small part of the index memory: the present one must never wait for it.
+      indexAheadBytesMax: ledger.partBytes('index') / 16 / diskCount,
       turns: turnsOf(directory),
       onRead: onDiskRead,
     })

@@ -1,6 +1,6 @@
-// One read channel: a consumer's view of this worker. It keeps the list of what is wanted (compact
-// until its turn comes), hands its cursors to the schedulers of their disks, and says what became of
-// each entry. Owned by the connection's handler; closed exactly once, on every path.
+// One read channel: a consumer's view of this worker. It keeps the list of what is wanted, compact
+// until an entry's turn comes, makes cursors for the schedulers of the disks when it has come, and says
+// what became of each entry. Owned by the connection's handler; closed exactly once, on every path.
 
 import { assert } from '../../client/common/assert.ts'
 import type { Clock } from '../../client/common/clock.ts'
@@ -8,47 +8,30 @@ import type { JobId } from '../../client/common/ids.ts'
 import { ShuffleError } from '../../client/common/errors.ts'
 import { TimeInState, type StateSums } from '../../client/common/time-in-state.ts'
 import type { PartitionListEntry } from '../../client/protocol/partition-list.ts'
+import type { Reservation } from '../memory/memory-ledger.ts'
 import type { LookupResult, MapPartition } from '../storage/storage-types.ts'
-import { CreditSender, type ReadOutput } from './credit-sender.ts'
-import { DiskList, type SweepChannel } from './disk-list.ts'
+import { ChannelDisks, type DiskPart, type SweepScheduler } from './channel-disks.ts'
+import { CreditSender } from './credit-sender.ts'
+import type { DiskList, SweepChannel } from './disk-list.ts'
+import { channelBytes, CursorAllowance, type ListMemory } from './list-memory.ts'
+import type { ListedEntry } from './listed-page.ts'
 import { PartitionCursor } from './partition-cursor.ts'
 import type { ReadMemory } from './read-memory.ts'
 import { asReadError, refusalOf } from './read-refusals.ts'
+import type { RangeTotals, ReadingOutput } from './reading-output.ts'
+import { bytesOfListed, bytesOfBegun } from './unread-bytes.ts'
 
-/** Most unfinished runs of a channel: as many half records its consumer holds at most. */
-export const unfinishedRunsMax = 16
-
-export const readStates = ['idle', 'disk', 'memory', 'credit', 'socket'] as const
+/**
+ * What a channel waits for. `disk-queue`: its turn in the sweep, nothing of it is under way; `disk`: a
+ * read for it is.
+ */
+export const readStates = ['idle', 'disk-queue', 'disk', 'memory', 'credit', 'socket'] as const
 export type ReadState = (typeof readStates)[number]
-
-/** What the view tells its consumer, beside data and backlog. */
-export interface ReadingOutput extends ReadOutput {
-  sendPartitionFinish(partition: number, totals: RangeTotals): void
-  sendPartitionFailed(partition: number, error: ShuffleError): void
-  sendReadFinish(totals: ChannelTotals): void
-}
-
-export interface RangeTotals {
-  readonly entryCount: number
-  readonly byteCount: number
-}
-
-export interface ChannelTotals extends RangeTotals {
-  readonly partitionCount: number
-  readonly frameCount: number
-}
-
-/** The scheduler of one disk, as a view needs it. */
-export interface SweepScheduler {
-  add(list: DiskList, cursor: PartitionCursor): void
-  remove(list: DiskList, cursor: PartitionCursor): void
-  /** The channel may be able to take something again. */
-  wake(list: DiskList): void
-}
 
 export interface ReadingViewOptions {
   readonly clock: Clock
   readonly memory: ReadMemory
+  readonly listMemory: ListMemory
   readonly output: ReadingOutput
   readonly lookup: (key: PartitionListEntry['key']) => LookupResult
   readonly schedulerOf: (partition: MapPartition) => SweepScheduler
@@ -63,16 +46,13 @@ export interface ReadingViewOptions {
   readonly onClosed: () => void
 }
 
-interface DiskPart {
-  readonly list: DiskList
-  readonly scheduler: SweepScheduler
-}
-
 export class ReadingView implements SweepChannel {
   readonly #options: ReadingViewOptions
   readonly #sender: CreditSender
-  readonly #disks = new Map<SweepScheduler, DiskPart>()
-  /** Entries that are neither finished, failed nor dropped, by their index. */
+  readonly #disks: ChannelDisks
+  readonly #ownMemory: Reservation
+  readonly #allowance: CursorAllowance
+  /** Entries that have been begun and are neither finished, failed nor dropped, by their index. */
   readonly #cursors = new Map<number, PartitionCursor>()
   readonly #states: TimeInState<ReadState>
   /** Of the first entry: a channel is one consumer's, and so one job's. */
@@ -80,12 +60,16 @@ export class ReadingView implements SweepChannel {
   #entryCount = 0
   #pendingAnswers = 0
   #unreadEstimate = 0
-  #unfinishedRuns = 0
   #hasEnded = false
   #isClosed = false
 
+  /** BUSY when there is no memory for one more channel. */
   constructor(options: ReadingViewOptions) {
     this.#options = options
+    const { listMemory, schedulerOf } = options
+    this.#ownMemory = listMemory.reserve(channelBytes, undefined)
+    this.#allowance = new CursorAllowance(listMemory, () => this.#jobId)
+    this.#disks = new ChannelDisks(this, { memory: listMemory, schedulerOf })
     this.#states = new TimeInState(options.clock, readStates)
     this.#sender = new CreditSender({
       clock: options.clock,
@@ -117,7 +101,7 @@ export class ReadingView implements SweepChannel {
   }
 
   get openEntries(): number {
-    return this.#cursors.size
+    return this.#cursors.size + this.#disks.listedCount
   }
 
   get jobId(): JobId | undefined {
@@ -139,7 +123,7 @@ export class ReadingView implements SweepChannel {
         { fields: { entriesMax: this.#options.entriesMax } },
       )
     }
-    const added = new Set<DiskPart>()
+    const added = new Map<DiskPart, ListedEntry[]>()
     for (const entry of entries) {
       if (entry.index !== this.#entryCount) {
         throw new ShuffleError('PROTOCOL', 'the entries of a list are numbered from 0 on', {
@@ -148,12 +132,17 @@ export class ReadingView implements SweepChannel {
       }
       this.#entryCount += 1
       this.#jobId ??= entry.key.jobId
-      const part = this.#addEntry(entry)
-      if (part !== undefined) added.add(part)
+      const partition = this.#findPartition(entry)
+      if (partition === undefined) continue
+      const part = this.#disks.of(partition)
+      const ofDisk = added.get(part) ?? []
+      added.set(part, ofDisk)
+      ofDisk.push({ ...entry, partition })
     }
-    this.#sender.setDrained(this.#cursors.size === 0)
+    for (const [part, ofDisk] of added) this.#list(part, ofDisk)
+    this.#sender.setDrained(this.openEntries === 0)
     this.#sender.announceBacklog()
-    for (const part of added) part.scheduler.wake(part.list)
+    for (const { scheduler, list } of added.keys()) scheduler.wake(list)
     this.#noteState()
   }
 
@@ -177,8 +166,8 @@ export class ReadingView implements SweepChannel {
       })
     }
     const cursor = this.#cursors.get(index)
-    if (cursor === undefined) return
-    this.#forget(cursor)
+    if (cursor !== undefined) this.#forget(cursor)
+    else if (!this.#unlist(index)) return
     this.#afterEntry()
   }
 
@@ -204,7 +193,13 @@ export class ReadingView implements SweepChannel {
     if (this.#isClosed) return
     this.#isClosed = true
     for (const cursor of [...this.#cursors.values()]) this.#forget(cursor)
+    for (const { scheduler, list } of this.#disks.parts) {
+      list.listed.clear((partition) => {
+        scheduler.unlisted(list, partition)
+      })
+    }
     this.#sender.close()
+    this.#ownMemory.release()
     this.#states.enter('idle')
     this.#options.onClosed()
   }
@@ -213,35 +208,36 @@ export class ReadingView implements SweepChannel {
 
   roomBytes(list: DiskList): number {
     if (this.#isClosed) return 0
-    const room = this.#sender.roomBytes
-    let planned = 0
-    for (const part of this.#disks.values()) planned += part.list.plannedBytes
-    const left = room - planned
-    if (this.#disks.size < 2) return left
-    // No disk holds more than half, so that one that hangs can't keep the others from serving.
-    const half = Math.max(this.#options.bufferSizeBytes, Math.floor(room / 2))
-    return Math.min(left, half - list.plannedBytes)
+    return this.#disks.roomBytes(list, this.#sender.roomBytes, this.#options.bufferSizeBytes)
   }
 
   canBeginRun(list: DiskList): boolean {
-    if (this.#unfinishedRuns >= unfinishedRunsMax) return false
-    return this.#disks.size < 2 || list.runs < unfinishedRunsMax / 2
+    return this.#disks.canBeginRun(list)
   }
 
   beginRun(cursor: PartitionCursor): boolean {
-    const { list } = this.#partOf(cursor)
-    if (!this.canBeginRun(list)) return false
-    cursor.holdsRun = true
-    this.#unfinishedRuns += 1
-    list.changeRuns(1)
-    return true
+    return this.#disks.beginRun(cursor)
   }
 
   endRun(cursor: PartitionCursor): void {
-    if (!cursor.holdsRun) return
-    cursor.holdsRun = false
-    this.#unfinishedRuns -= 1
-    this.#partOf(cursor).list.changeRuns(-1)
+    this.#disks.endRun(cursor)
+  }
+
+  hasCursorRoom(): boolean {
+    return this.#allowance.hasRoom()
+  }
+
+  beginEntry(list: DiskList, entry: ListedEntry): PartitionCursor {
+    this.#allowance.take()
+    const cursor = new PartitionCursor(entry)
+    cursor.estimatedBytes = bytesOfListed(entry)
+    this.#cursors.set(cursor.index, cursor)
+    list.add(cursor)
+    return cursor
+  }
+
+  afterPlan(): void {
+    this.#noteState()
   }
 
   append(
@@ -258,18 +254,21 @@ export class ReadingView implements SweepChannel {
     if (!cursor.isComplete) return
     const totals = { entryCount: cursor.entryTotal, byteCount: cursor.byteTotal }
     this.#forget(cursor)
-    this.#pendingAnswers += 1
-    this.#sender.afterSent(() => {
-      this.#options.output.sendPartitionFinish(cursor.index, totals)
-      this.#pendingAnswers -= 1
-      this.#finishWhenDone()
-    })
+    this.#answerFinish(cursor.index, totals)
   }
 
   fail(cursor: PartitionCursor, error: unknown): void {
     if (this.#isClosed || cursor.isOver) return
     this.#forget(cursor)
     this.#options.output.sendPartitionFailed(cursor.index, asReadError(error, cursor.partition.key))
+    this.#afterEntry()
+  }
+
+  failEntry(entry: ListedEntry, error: unknown): void {
+    if (this.#isClosed) return
+    this.#unreadEstimate -= bytesOfListed(entry)
+    const { output } = this.#options
+    output.sendPartitionFailed(entry.index, asReadError(error, entry.partition.key))
     this.#afterEntry()
   }
 
@@ -280,7 +279,8 @@ export class ReadingView implements SweepChannel {
 
   // --- within ---
 
-  #addEntry(entry: PartitionListEntry): DiskPart | undefined {
+  /** The partition to be read; undefined when the entry was answered at once. */
+  #findPartition(entry: PartitionListEntry): MapPartition | undefined {
     const found = this.#options.lookup(entry.key)
     const refusal = refusalOf(entry, found, this.#options.bufferSizeBytes)
     if (found.state !== 'committed' || refusal !== undefined) {
@@ -288,31 +288,38 @@ export class ReadingView implements SweepChannel {
       this.#options.output.sendPartitionFailed(entry.index, refusal)
       return undefined
     }
-    const cursor = new PartitionCursor({
-      index: entry.index,
-      partition: found.partition,
-      firstSubpartition: entry.firstSubpartition,
-      lastSubpartition: entry.lastSubpartition,
-      start: entry.start,
-    })
-    this.#cursors.set(cursor.index, cursor)
-    this.#refreshEstimate(cursor)
-    const part = this.#partOf(cursor)
-    part.list.add(cursor)
-    part.scheduler.add(part.list, cursor)
-    // A partition without regions has nothing to wait for.
-    this.settle(cursor)
-    return part
+    if (found.partition.totals.regionCount > 0) return found.partition
+    // It has nothing to wait for.
+    this.#answerFinish(entry.index, { entryCount: 0, byteCount: 0 })
+    return undefined
   }
 
-  #partOf(cursor: PartitionCursor): DiskPart {
-    const scheduler = this.#options.schedulerOf(cursor.partition)
-    let part = this.#disks.get(scheduler)
-    if (part === undefined) {
-      part = { scheduler, list: new DiskList(this) }
-      this.#disks.set(scheduler, part)
+  #list({ list, scheduler }: DiskPart, entries: readonly ListedEntry[]): void {
+    list.listed.add(entries, (entry) => {
+      this.#unreadEstimate += bytesOfListed(entry)
+      scheduler.listed(list, entry.partition)
+    })
+  }
+
+  /** Whether the entry was listed and had not been begun. */
+  #unlist(index: number): boolean {
+    for (const { scheduler, list } of this.#disks.parts) {
+      const entry = list.listed.takeIndex(index)
+      if (entry === undefined) continue
+      this.#unreadEstimate -= bytesOfListed(entry)
+      scheduler.unlisted(list, entry.partition)
+      return true
     }
-    return part
+    return false
+  }
+
+  #answerFinish(partition: number, totals: RangeTotals): void {
+    this.#pendingAnswers += 1
+    this.#sender.afterSent(() => {
+      this.#options.output.sendPartitionFinish(partition, totals)
+      this.#pendingAnswers -= 1
+      this.#finishWhenDone()
+    })
   }
 
   /** Takes the cursor out of everything; what of it is under way is void. */
@@ -321,15 +328,16 @@ export class ReadingView implements SweepChannel {
     this.endRun(cursor)
     cursor.isOver = true
     this.#cursors.delete(cursor.index)
+    this.#allowance.give()
     this.#unreadEstimate -= cursor.estimatedBytes
-    const part = this.#partOf(cursor)
+    const part = this.#disks.of(cursor.partition)
     part.list.remove(cursor)
     part.scheduler.remove(part.list, cursor)
   }
 
   /** Entries or bodies have changed: flushes what need not wait, sends, asks for more. */
   #afterEntry(): void {
-    this.#sender.setDrained(this.#cursors.size === 0)
+    this.#sender.setDrained(this.openEntries === 0)
     this.#sender.pump()
     this.#finishWhenDone()
     if (!this.#isClosed) this.#wakeDisks()
@@ -337,12 +345,12 @@ export class ReadingView implements SweepChannel {
 
   #wakeDisks(): void {
     this.#noteState()
-    for (const part of this.#disks.values()) part.scheduler.wake(part.list)
+    this.#disks.wake()
   }
 
   #finishWhenDone(): void {
     if (this.#isClosed || !this.#hasEnded || this.#pendingAnswers > 0) return
-    if (this.#cursors.size > 0 || !this.#sender.isEmpty) return
+    if (this.openEntries > 0 || !this.#sender.isEmpty) return
     const { frameCount, entryCount, byteCount } = this.#sender
     this.#options.output.sendReadFinish({
       partitionCount: this.#entryCount,
@@ -355,19 +363,11 @@ export class ReadingView implements SweepChannel {
   }
 
   #unreadBytes(): number {
-    if (this.#cursors.size === 0) return 0
-    return Math.max(1, this.#unreadEstimate)
+    return this.openEntries === 0 ? 0 : Math.max(1, this.#unreadEstimate)
   }
 
-  /** Exact for regions whose index was looked at, by the share of the range for the others. */
   #refreshEstimate(cursor: PartitionCursor): void {
-    const { totals, subpartitionCount } = cursor.partition
-    const regionsLeft = Math.max(0, totals.regionCount - cursor.countedRegions)
-    const share = cursor.subpartitionCount / subpartitionCount
-    const unknown =
-      totals.regionCount === 0 ? 0 : (totals.byteCount * share * regionsLeft) / totals.regionCount
-    // Whole, so that the sum over all entries comes back to zero.
-    const estimate = cursor.knownLeftBytes + Math.ceil(unknown)
+    const estimate = bytesOfBegun(cursor)
     this.#unreadEstimate += estimate - cursor.estimatedBytes
     cursor.estimatedBytes = estimate
   }
@@ -377,9 +377,10 @@ export class ReadingView implements SweepChannel {
   }
 
   #presentState(): ReadState {
-    if (this.#cursors.size === 0 && this.#sender.isEmpty) return 'idle'
+    if (this.openEntries === 0 && this.#sender.isEmpty) return 'idle'
     if (!this.#options.output.isWritable) return 'socket'
     if (this.#sender.credit === 0) return 'credit'
-    return this.#sender.isStarved ? 'memory' : 'disk'
+    if (this.#sender.isStarved) return 'memory'
+    return this.#disks.plannedBytes > 0 ? 'disk' : 'disk-queue'
   }
 }

@@ -1,14 +1,25 @@
 // One partition that some channel wants, at its place in the cyclic order of its disk. Pinned and
-// opened at its first visit, closed when nobody wants it any more. Owned by the disk's scheduler.
+// opened at its first visit, or a little ahead of it, with the index of the region that is read first;
+// closed when nobody wants it any more. Owned by the files of the disk's scheduler.
 
-import type { MapPartition, PartitionReader } from '../storage/storage-types.ts'
+import { assert } from '../../client/common/assert.ts'
+import type { MapPartition, PartitionReader, RegionIndex } from '../storage/storage-types.ts'
 import type { DiskList } from './disk-list.ts'
 import type { PartitionCursor } from './partition-cursor.ts'
 
+interface IndexAhead {
+  readonly regionIndex: number
+  readonly index: Promise<RegionIndex>
+}
+
 export class SweepFile {
   readonly partition: MapPartition
+  /** Of the channels that have begun it. */
   readonly wants = new Map<PartitionCursor, DiskList>()
+  /** Entries of channels that have not; kept by the files of the disk. */
+  listedCount = 0
   #opening: Promise<PartitionReader> | undefined
+  #ahead: IndexAhead | undefined
 
   constructor(partition: MapPartition) {
     this.partition = partition
@@ -27,8 +38,46 @@ export class SweepFile {
     return this.#opening
   }
 
+  /** Reads a region's index before its turn. One is kept at most. */
+  readIndexAhead(regionIndex: number): void {
+    if (this.#ahead?.regionIndex === regionIndex) return
+    this.dropAhead()
+    const index = this.open().then((reader) => reader.regionIndex(regionIndex))
+    // Whoever comes for it is told.
+    index.catch(() => undefined)
+    this.#ahead = { regionIndex, index }
+  }
+
+  /** The caller releases it. */
+  async regionIndex(regionIndex: number): Promise<RegionIndex> {
+    const ahead = this.#ahead
+    if (ahead?.regionIndex === regionIndex) {
+      this.#ahead = undefined
+      try {
+        return await ahead.index
+      } catch {
+        // For want of memory, perhaps: who has its turn now asks again.
+      }
+    }
+    assert(this.#opening !== undefined, 'the index of an open file is read')
+    return (await this.#opening).regionIndex(regionIndex)
+  }
+
+  /** What was read ahead is not needed now. */
+  dropAhead(): void {
+    const ahead = this.#ahead
+    this.#ahead = undefined
+    ahead?.index.then(
+      (index) => {
+        index.release()
+      },
+      () => undefined,
+    )
+  }
+
   /** Lets the pin go, also one that is on its way. */
   close(onError: (error: unknown) => void): void {
+    this.dropAhead()
     const opening = this.#opening
     this.#opening = undefined
     // Who waits for the opening is told of its failure; here there is nothing to close then.
@@ -36,6 +85,14 @@ export class SweepFile {
       (reader) => reader.close().catch(onError),
       () => undefined,
     )
+  }
+
+  /** The region whose index its next visit begins with; undefined when that was read already. */
+  firstWantedRegion(): number | undefined {
+    if (this.listedCount > 0) return 0
+    const region = this.nextRegion(0)
+    for (const [cursor] of this.wants) if (cursor.wantedRegion === region) return region
+    return undefined
   }
 
   /** The lowest region at or above `from` that a want can go on with. */

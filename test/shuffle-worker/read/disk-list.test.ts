@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { fromBeginning } from '../../../client/protocol/partition-list.ts'
-import { DiskList, type SweepChannel } from '../../../shuffle-worker/read/disk-list.ts'
+import { DiskList, orderBehind, type SweepChannel } from '../../../shuffle-worker/read/disk-list.ts'
+import { ListMemory } from '../../../shuffle-worker/read/list-memory.ts'
 import { PartitionCursor } from '../../../shuffle-worker/read/partition-cursor.ts'
 import { ReadBench } from './support/read-bench.ts'
 
 function make() {
   const bench = new ReadBench()
-  const state = { room: 1_000_000, mayBegin: true }
+  const state = { room: 1_000_000, mayBegin: true, hasCursorRoom: true }
   const channel: SweepChannel = {
     isClosed: false,
     isStarved: false,
@@ -18,6 +19,14 @@ function make() {
     beginRun: () => true,
     endRun: () => undefined,
     append: () => true,
+    hasCursorRoom: () => state.hasCursorRoom,
+    beginEntry: (list, entry) => {
+      const cursor = new PartitionCursor(entry)
+      list.add(cursor)
+      return cursor
+    },
+    failEntry: () => undefined,
+    afterPlan: () => undefined,
   }
   const cursor = (order: number) =>
     new PartitionCursor({
@@ -27,7 +36,14 @@ function make() {
       lastSubpartition: 0,
       start: fromBeginning,
     })
-  return { state, list: new DiskList(channel), cursor }
+  const list = new DiskList(channel, new ListMemory(bench.ledger))
+  const listEntry = (order: number) => {
+    const { index, partition } = cursor(order)
+    const entry = { index, partition, firstSubpartition: 0, lastSubpartition: 0 }
+    list.listed.add([{ ...entry, start: fromBeginning }], () => undefined)
+    return partition
+  }
+  return { state, list, cursor, listEntry }
 }
 
 describe('disk list', () => {
@@ -35,14 +51,46 @@ describe('disk list', () => {
     const { list, cursor } = make()
     const [five, one, nine] = [cursor(5), cursor(1), cursor(9)]
     for (const each of [five, one, nine]) list.add(each)
-    expect(list.nextFrom(0)).toBe(one)
-    expect(list.nextFrom(2)).toBe(five)
-    expect(list.nextFrom(6)).toBe(nine)
+    expect(list.nextFrom(0)).toBe(one.partition)
+    expect(list.nextFrom(2)).toBe(five.partition)
+    expect(list.nextFrom(6)).toBe(nine.partition)
     expect(list.nextFrom(10)).toBeUndefined()
     list.remove(five)
-    expect(list.nextFrom(2)).toBe(nine)
+    expect(list.nextFrom(2)).toBe(nine.partition)
     list.remove(five)
     expect(list.cursorCount).toBe(2)
+  })
+
+  it('keeps neighbours of one segment in order: their orders differ by fractions', () => {
+    const { list, cursor } = make()
+    const orders = [5.1, 5.3, 5.2, 5.25]
+    const cursors = orders.map(cursor)
+    for (const each of cursors) list.add(each)
+    const seen: number[] = []
+    let next = list.nextFrom(0)
+    while (next !== undefined) {
+      seen.push(next.fileOrder)
+      next = list.nextFrom(orderBehind(next.fileOrder))
+    }
+    expect(seen).toEqual([5.1, 5.2, 5.25, 5.3])
+  })
+
+  it('gives what is listed among what was begun, and makes cursors when there is room for them', () => {
+    const { list, cursor, listEntry, state } = make()
+    const four = cursor(4)
+    const [two, six] = [listEntry(2), listEntry(6)]
+    list.add(four)
+    expect(list.nextFrom(0)).toBe(two)
+    expect(list.nextFrom(3)).toBe(four.partition)
+    expect(list.nextFrom(5)).toBe(six)
+    state.hasCursorRoom = false
+    expect(list.nextFrom(0)).toBe(four.partition)
+    expect(list.begin(two)).toEqual([])
+    state.hasCursorRoom = true
+    expect(list.begin(two).map(({ partition }) => partition)).toEqual([two])
+    expect(list.begin(two)).toEqual([])
+    expect(list.listed.count).toBe(1)
+    expect(list.isEmpty).toBe(false)
   })
 
   it('removes the one that is meant among several of one file', () => {
@@ -51,7 +99,7 @@ describe('disk list', () => {
     list.add(first)
     list.add(second)
     list.remove(second)
-    expect(list.nextFrom(0)).toBe(first)
+    expect(list.nextFrom(0)).toBe(first.partition)
   })
 
   it('gives none without room, and only unfinished runs when no more may begin', () => {
@@ -61,7 +109,7 @@ describe('disk list', () => {
     list.add(two)
     two.holdsRun = true
     state.mayBegin = false
-    expect(list.nextFrom(0)).toBe(two)
+    expect(list.nextFrom(0)).toBe(two.partition)
     expect(list.canTake(one)).toBe(false)
     expect(list.plan(one)).toBeUndefined()
     state.room = 10

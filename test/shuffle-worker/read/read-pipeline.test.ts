@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { fromBeginning } from '../../../client/protocol/partition-list.ts'
 import { DiskList, type SweepChannel } from '../../../shuffle-worker/read/disk-list.ts'
 import { type CursorSlice, PartitionCursor } from '../../../shuffle-worker/read/partition-cursor.ts'
+import { ListMemory } from '../../../shuffle-worker/read/list-memory.ts'
 import { ReadMemory } from '../../../shuffle-worker/read/read-memory.ts'
 import { ReadPipeline } from '../../../shuffle-worker/read/read-pipeline.ts'
 import { planReads } from '../../../shuffle-worker/read/read-plan.ts'
@@ -41,6 +42,18 @@ class Channel implements SweepChannel {
   afterDelivery(): void {
     return
   }
+  hasCursorRoom(): boolean {
+    return true
+  }
+  beginEntry(): PartitionCursor {
+    throw new Error('nothing is listed')
+  }
+  failEntry(): void {
+    throw new Error('nothing is listed')
+  }
+  afterPlan(): void {
+    return
+  }
 }
 
 function make(options: { readonly sizes: readonly number[]; readonly memoryBytes?: number }) {
@@ -59,7 +72,7 @@ function make(options: { readonly sizes: readonly number[]; readonly memoryBytes
     { kind: 'sorted', runs: [options.sizes.map((size) => bench.payload(size))] },
   ])
   const channel = new Channel()
-  const list = new DiskList(channel)
+  const list = new DiskList(channel, new ListMemory(bench.ledger))
   const cursor = new PartitionCursor({
     index: 0,
     partition,
@@ -106,6 +119,23 @@ describe('read pipeline', () => {
     expect(list.plannedBytes).toBe(0)
     expect(pipeline.inFlight).toBe(0)
     pipeline.releaseBlocks()
+    expect(bench.ledger.usedBytes('read')).toBe(0)
+  })
+
+  it('reads nothing more for cursors that are over, and counts them off', async () => {
+    const sizes = Array.from({ length: 60 }, () => 3000)
+    const { bench, channel, list, cursor, readAll, pipeline } = make({ sizes })
+    bench.disk.latencyMs = [10, 10]
+    const reading = readAll()
+    await bench.clock.settle()
+    const issued = bench.disk.reads.length
+    cursor.isOver = true
+    await bench.clock.drive(reading)
+    expect(bench.disk.reads.length).toBe(issued)
+    expect(channel.lengths).toEqual([])
+    expect(list.plannedBytes).toBe(0)
+    pipeline.close()
+    await bench.clock.settle()
     expect(bench.ledger.usedBytes('read')).toBe(0)
   })
 

@@ -4,7 +4,10 @@ import { describe, expect, it } from 'vitest'
 import { ReadMemory } from '../../../shuffle-worker/read/read-memory.ts'
 import type { DiskList } from '../../../shuffle-worker/read/disk-list.ts'
 import type { PartitionCursor } from '../../../shuffle-worker/read/partition-cursor.ts'
-import { ReadingView, type SweepScheduler } from '../../../shuffle-worker/read/reading-view.ts'
+import type { SweepScheduler } from '../../../shuffle-worker/read/channel-disks.ts'
+import { ListMemory } from '../../../shuffle-worker/read/list-memory.ts'
+import { ReadingView } from '../../../shuffle-worker/read/reading-view.ts'
+import type { MapPartition } from '../../../shuffle-worker/storage/storage-types.ts'
 import { Consumer } from './support/consumer.ts'
 import { bufferSizeBytes } from './support/memory-partition.ts'
 import { entryOf, ReadBench } from './support/read-bench.ts'
@@ -13,8 +16,25 @@ class IdleScheduler implements SweepScheduler {
   readonly wants = new Map<PartitionCursor, DiskList>()
   wakes = 0
 
-  add(list: DiskList, cursor: PartitionCursor): void {
-    this.wants.set(cursor, list)
+  lists = new Set<DiskList>()
+  readonly listedNow: MapPartition[] = []
+
+  listed(list: DiskList, partition: MapPartition): void {
+    this.lists.add(list)
+    this.listedNow.push(partition)
+  }
+
+  unlisted(_list: DiskList, partition: MapPartition): void {
+    this.listedNow.splice(this.listedNow.indexOf(partition), 1)
+  }
+
+  /** As a visit does. */
+  beginAll(): void {
+    for (const list of this.lists) {
+      for (const partition of this.listedNow.splice(0)) {
+        for (const cursor of list.begin(partition)) this.wants.set(cursor, list)
+      }
+    }
   }
 
   remove(_list: DiskList, cursor: PartitionCursor): void {
@@ -26,7 +46,7 @@ class IdleScheduler implements SweepScheduler {
   }
 }
 
-function make(diskCount: number) {
+function make(diskCount: number, isBegun = true) {
   const bench = new ReadBench()
   const disks = Array.from({ length: diskCount }, () => new IdleScheduler())
   const consumer = new Consumer(bench.clock)
@@ -35,6 +55,7 @@ function make(diskCount: number) {
   const view = new ReadingView({
     clock: bench.clock,
     memory: new ReadMemory(bench.ledger),
+    listMemory: new ListMemory(bench.ledger),
     output: consumer,
     lookup: (key) => bench.partitions.get(String(key.partitionIndex)) ?? { state: 'unknown' },
     schedulerOf: (partition) => {
@@ -54,6 +75,7 @@ function make(diskCount: number) {
     bench.add(index, 1, [{ kind: 'sorted', runs: [[bench.payload(100)]] }])
   }
   view.addPartitions(Array.from({ length: 40 }, (_, index) => entryOf(index, index, [0, 0])))
+  for (const disk of disks) if (isBegun) disk.beginAll()
   const cursorsOf = (disk: number) => [...(disks[disk]?.wants.keys() ?? [])]
   const listOf = (disk: number) => [...(disks[disk]?.wants.values() ?? [])][0]
   return { bench, disks, consumer, view, calls, cursorsOf, listOf }
@@ -68,6 +90,22 @@ describe('reading view', () => {
     view.close()
     expect(disks.map(({ wants }) => wants.size)).toEqual([0, 0])
     expect(calls).toEqual(['closed'])
+  })
+
+  it('keeps entries listed until their turn comes, also through a drop and the close', () => {
+    const { bench, disks, view } = make(2, false)
+    expect(disks.map(({ listedNow }) => listedNow.length)).toEqual([20, 20])
+    expect(view.openEntries).toBe(40)
+    view.drop(3)
+    view.drop(3)
+    expect(disks.map(({ listedNow }) => listedNow.length)).toEqual([20, 19])
+    expect(view.openEntries).toBe(39)
+    disks[0]?.beginAll()
+    expect(view.openEntries).toBe(39)
+    view.close()
+    expect(disks.map(({ listedNow, wants }) => listedNow.length + wants.size)).toEqual([0, 0])
+    expect(view.openEntries).toBe(0)
+    expect(bench.ledger.usedBytes('control')).toBe(0)
   })
 
   it('lets one of several disks have at most half of its room and of its runs', () => {
@@ -150,7 +188,7 @@ describe('reading view', () => {
     consumer.isWritable = false
     view.addCredit(1)
     await bench.clock.advance(50)
-    expect(view.stateSums()).toMatchObject({ disk: 100, socket: 50 })
+    expect(view.stateSums()).toMatchObject({ 'disk-queue': 100, socket: 50 })
     view.close()
   })
 })

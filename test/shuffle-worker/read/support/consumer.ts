@@ -10,8 +10,8 @@ import type {
   ChannelTotals,
   RangeTotals,
   ReadingOutput,
-  ReadingView,
-} from '../../../../shuffle-worker/read/reading-view.ts'
+} from '../../../../shuffle-worker/read/reading-output.ts'
+import type { ReadingView } from '../../../../shuffle-worker/read/reading-view.ts'
 import type { VirtualClock } from '../../../support/virtual-clock.ts'
 
 export interface ReceivedPartition {

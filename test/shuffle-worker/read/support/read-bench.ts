@@ -108,6 +108,7 @@ export class ReadBench {
   /** Every buffer, block, pin and index row is back. */
   expectNothingHeld(): void {
     expect(this.ledger.usedBytes('read')).toBe(0)
+    expect(this.ledger.usedBytes('control')).toBe(0)
     expect(this.service.aheadBuffers).toBe(0)
     expect(this.service.heldBuffers).toBe(0)
     expect(this.disk.openReaders).toBe(0)

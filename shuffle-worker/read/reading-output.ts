@@ -1,0 +1,21 @@
+// What a reading view tells its consumer, beside data and backlog. The connection's handler makes
+// frames of it.
+
+import type { ShuffleError } from '../../client/common/errors.ts'
+import type { ReadOutput } from './credit-sender.ts'
+
+export interface ReadingOutput extends ReadOutput {
+  sendPartitionFinish(partition: number, totals: RangeTotals): void
+  sendPartitionFailed(partition: number, error: ShuffleError): void
+  sendReadFinish(totals: ChannelTotals): void
+}
+
+export interface RangeTotals {
+  readonly entryCount: number
+  readonly byteCount: number
+}
+
+export interface ChannelTotals extends RangeTotals {
+  readonly partitionCount: number
+  readonly frameCount: number
+}
