@@ -142,13 +142,12 @@ function startWorker(
 ): Promise<ShuffleWorker> {
   const { plan, logger } = context
   const directories = directoriesOf(plan)
-  const options: WorkerOptions = optionValues(workerOptions, {
+  const values = optionValues(workerOptions, {
     clusterId,
     manager: managerUrl,
     dataDirectories: [...directories],
     host: advertisedHost,
     bindHost: '0.0.0.0',
-    memoryBytes: 8 * 1024 * 1024,
     bufferSizeBytes: plan.workerBufferBytes,
     minReservedSpaceBytes: 0,
     durability: plan.durability,
@@ -164,6 +163,8 @@ function startWorker(
     commitTimeoutMs: 15_000,
     drainTimeoutMs: 2_000,
   })
+  // Less than the option allows, so that memory is short at times, and cheap to make.
+  const options: WorkerOptions = { ...values, memoryBytes: 384 * plan.workerBufferBytes }
   return ShuffleWorker.start({
     world: process.world,
     options,

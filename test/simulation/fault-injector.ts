@@ -47,6 +47,8 @@ export class FaultInjector {
   hasDamaged = false
   /** Committed data may be gone: PARTITION_NOT_FOUND may come. */
   hasLost = false
+  /** Files of failed writes may stay until the next start. */
+  hasBlockedDeletion = false
 
   constructor(context: InjectorContext) {
     this.#context = context
@@ -372,6 +374,7 @@ export class FaultInjector {
     const worker = this.#worker(fault)
     // A disk that fails for long enough has lost what is on it.
     this.hasLost = true
+    this.hasBlockedDeletion = true
     const injected: InjectedFault = disk.inject({
       path: directory,
       after: fault.after % 32,
@@ -408,7 +411,10 @@ export class FaultInjector {
     this.#hit(fault)
     this.hasDamaged = true
     this.hasLost = true
-    const at = Math.floor((fault.after / 256) * content.byteLength) % content.byteLength
+    const drawn = Math.floor((fault.after / 256) * content.byteLength) % content.byteLength
+    // The eight bytes at the beginning of a journal say its version; of another one nothing is touched.
+    const at = path.endsWith('journal') ? Math.max(8, drawn) : drawn
+    if (at >= content.byteLength) return
     this.#context.note(`  ${path} byte ${String(at)} of ${String(content.byteLength)}`)
     disk.flipBits(path, at, 1 << (fault.other & 7))
   }

@@ -3,6 +3,7 @@
 // each, and writes one partition; the last stage only reads. The job does with an error what the error
 // table says, until it is done.
 
+import { setMaxListeners } from 'node:events'
 import { sleep } from '../../client/common/clock.ts'
 import { isShuffleError, type ErrorCode } from '../../client/common/errors.ts'
 import {
@@ -174,6 +175,7 @@ class JobLife {
       }
     })
     this.#ended.catch(() => undefined)
+    setMaxListeners(0, this.#abort.signal)
     void this.process.ended.then(() => {
       this.#endLife()
     })
@@ -252,13 +254,14 @@ class JobLife {
     slot.isProducing = true
     slot.isCommitted = false
     const { plan } = this.#context
-    while (!slot.isCommitted) {
+    const isOpen = () => !slot.isCommitted
+    while (isOpen()) {
       const twins = this.#random.chance(plan.twinChance) ? 2 : 1
       const race = new AbortController()
       await this.#orEnd(
         Promise.all(Array.from({ length: twins }, () => this.#produceOnce(slot, race))),
       )
-      if (!slot.isCommitted) await this.#pause(backOffMs)
+      if (isOpen()) await this.#pause(backOffMs)
     }
     slot.isProducing = false
     if (this.#random.chance(plan.earlyReleaseChance)) this.#releaseLater(slot)

@@ -48,8 +48,8 @@ export class Judge {
     return undefined
   }
 
-  isLogAllowed(_message: string): boolean {
-    return false
+  isLogAllowed(message: string): boolean {
+    return message === 'a partition is lost' && this.#injector.hasLost
   }
 
   /** What jobs bring upon themselves. */

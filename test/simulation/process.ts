@@ -88,7 +88,7 @@ export class SimProcess {
         },
         (error: unknown) => {
           this.#whenRunning(() => {
-            reject(error as Error)
+            reject(error)
           })
         },
       )

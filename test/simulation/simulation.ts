@@ -193,7 +193,7 @@ export class Simulation {
 
   async #jobsEnd(): Promise<void> {
     const { clock } = this.virtual
-    let isDone = false
+    const jobs = { areDone: false }
     const all = Promise.all(
       this.jobs.map(async (job) => {
         try {
@@ -203,13 +203,13 @@ export class Simulation {
         }
       }),
     ).then(() => {
-      isDone = true
+      jobs.areDone = true
     })
-    while (!isDone && clock.nowMs() < jobsWithinMs && this.#findings.size === 0) {
+    while (!jobs.areDone && clock.nowMs() < jobsWithinMs && this.#findings.size === 0) {
       await clock.advance(100)
       this.#checkBounds()
     }
-    if (!isDone && this.#findings.size === 0) {
+    if (!jobs.areDone && this.#findings.size === 0) {
       this.find(`jobs hang: ${this.jobs.map((job) => job.describe()).join(' | ')}`)
       for (const host of this.cluster.taskHosts) {
         this.note(`${host.host} ${JSON.stringify(host.running?.statistics())}`)
@@ -331,7 +331,8 @@ export class Simulation {
       if (disk.heldLocks.length !== 0) this.find(`${worker.host}: a lock is left`)
       // No partition is left, so no file of one may be.
       const left = disk.filesBelow('/').filter((path) => /partial|\.data/.test(path))
-      if (left.length !== 0) this.find(`${worker.host}: files are left: ${left.join(' ')}`)
+      if (left.length !== 0 && !this.#injector.hasBlockedDeletion)
+        this.find(`${worker.host}: files are left: ${left.join(' ')}`)
     }
   }
 
@@ -368,13 +369,18 @@ export class Simulation {
   #loggerOf(host: string, fields: LogFields): Logger {
     const take = (level: string, more: LogFields, message: string) => {
       const all = { ...fields, ...more }
-      const line = `${host} ${level} ${message} ${JSON.stringify(all)}`
+      const line = `${host} ${level} ${message} ${JSON.stringify(all, errorsAsText)}`
       if (level !== 'debug') this.note(line)
       else if (this.#options.isVerbose === true) this.#options.onEvent?.(line)
       const code = all['code']
       if (typeof code === 'string') this.coverage.error(code)
       const isBroken = level === 'error' || line.includes('AssertionFailure')
-      if (isBroken && !this.#judge.isLogAllowed(message)) this.find(line)
+      if (!isBroken || this.#judge.isLogAllowed(message)) return
+      this.find(line)
+      // Where in the code is nothing that another process must agree on.
+      for (const value of Object.values(all)) {
+        if (value instanceof Error) this.#options.onEvent?.(value.stack ?? '')
+      }
     }
     return {
       debug: (more, message) => {
@@ -392,4 +398,8 @@ export class Simulation {
       child: (more) => this.#loggerOf(host, { ...fields, ...more }),
     }
   }
+}
+
+function errorsAsText(_name: string, value: unknown): unknown {
+  return value instanceof Error ? String(value) : value
 }
