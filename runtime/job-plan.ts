@@ -32,13 +32,13 @@ export interface JobPlan {
 }
 
 /**
- * Divides `--task-memory`: the sort buffer of the output and the gate are never used in earnest at
- * the same time as the task's own part, which a reader fills and a sorter needs most of.
+ * Divides `--task-memory`. What is left over is for what the client holds besides its buffers: blocks
+ * that are being compressed or have just been uncompressed.
  */
 export function divideTaskMemory(taskMemoryBytes: number): TaskMemory {
   return {
     outputBytes: Math.floor(taskMemoryBytes / 4),
     gateBytes: Math.floor(taskMemoryBytes / 8),
-    ownBytes: Math.floor(taskMemoryBytes / 2),
+    ownBytes: Math.floor((taskMemoryBytes * 3) / 8),
   }
 }

@@ -30,12 +30,22 @@ export interface TaskHostOptions {
   readonly send: (message: FromTaskProcess) => void
   /** The most memory that this process has had resident so far. */
   readonly peakMemoryBytes: () => number
-  /** Called when an attempt has ended, before that is told: gives its memory back. */
+  /**
+   * Called when an attempt has ended, before that is told, and whenever so much was worked through
+   * that short-lived memory outside the heap has gathered, for which the collector is in no hurry.
+   */
   readonly collectGarbage: () => void
 }
 
 /** Often enough for a progress line that moves. */
 export const heartbeatIntervalMs = 500
+
+/**
+ * Uncompressed blocks that may lie about between two collections. Left to itself the collector waits
+ * for 64 MiB of them, as much as the task's whole memory; a collection of the small heap takes some
+ * ten milliseconds.
+ */
+const collectEveryBytes = 16 * 1024 * 1024
 
 interface Run {
   readonly controller: AbortController
@@ -88,6 +98,14 @@ export class TaskHost {
     for (const [run] of runs) this.cancel(run)
     await Promise.all(runs.map(([, { done }]) => done))
     await this.#options.environment.close()
+  }
+
+  #onProgress(run: number, bytes: number): void {
+    const before = this.#progress.get(run)
+    if (before === undefined) return
+    this.#progress.set(run, bytes)
+    const step = Math.floor(bytes / collectEveryBytes)
+    if (step > Math.floor(before / collectEveryBytes)) this.#options.collectGarbage()
   }
 
   #scheduleHeartbeat(): void {
@@ -177,7 +195,7 @@ export class TaskHost {
       spillName: `${name}-${String(message.run)}`,
       signal,
       progress: (bytes) => {
-        if (this.#progress.has(message.run)) this.#progress.set(message.run, bytes)
+        this.#onProgress(message.run, bytes)
       },
     }
     const result = await task(context)

@@ -29,7 +29,17 @@ export type StartTaskProcess = (handler: TaskProcessHandler) => TaskProcess
  * A small young generation: what a task makes is short-lived, its data lie outside the heap. And the
  * collector by name: between tasks the large memory of one goes before the next one takes its own.
  */
-const nodeArguments = ['--max-semi-space-size=4', '--expose-gc']
+const nodeArguments = ['--max-semi-space-size=2', '--expose-gc']
+
+/**
+ * Few threads are enough for a task, and each arena of the allocator keeps memory of its own; blocks
+ * that were uncompressed go back to the system when they are freed.
+ */
+const memoryEnvironment = {
+  UV_THREADPOOL_SIZE: '4',
+  MALLOC_ARENA_MAX: '2',
+  MALLOC_MMAP_THRESHOLD_: '16384',
+}
 
 /** Starts real processes from the entry beside this file. */
 export const forkTaskProcess: StartTaskProcess = (handler) => {
@@ -42,8 +52,7 @@ export const forkTaskProcess: StartTaskProcess = (handler) => {
     execArgv: isSource ? [...nodeArguments, '--import', 'tsx'] : nodeArguments,
     // Output of tasks is for people: results go elsewhere.
     stdio: ['ignore', 2, 2, 'ipc'],
-    // Few threads are enough for a task, and each arena of the allocator keeps memory of its own.
-    env: { ...process.env, UV_THREADPOOL_SIZE: '4', MALLOC_ARENA_MAX: '2' },
+    env: { ...process.env, ...memoryEnvironment },
   })
   return watch(child, handler)
 }

@@ -104,6 +104,18 @@ describe('a task host', () => {
     expect(collections()).toBe(1)
   })
 
+  test('collects short-lived memory now and then while a task works, and at its end', async () => {
+    const { start, outcome, collections } = await hostOf({
+      work: ({ progress }) => {
+        for (let bytes = 0; bytes <= 20 << 20; bytes += 1 << 20) progress(bytes)
+        return Promise.resolve(null)
+      },
+    })
+    start('work')
+    await outcome
+    expect(collections()).toBe(2)
+  })
+
   test('tells an error with its code, and commits nothing', async () => {
     const { start, outcome, bench } = await hostOf({
       work: () => Promise.reject(new ShuffleError('NO_SPACE', 'full', { fields: { a: 1 } })),
