@@ -17,6 +17,12 @@ import type { WorkerRegistry } from './worker-registry.ts'
 type Request = CallInput<typeof managerApi.allocatePartitions>['body']
 type Answer = CallAnswer<typeof managerApi.allocatePartitions>
 
+/** Of each partition that needs a place: the producer's host, and where earlier attempts failed. */
+interface NewPartitions {
+  readonly hosts: readonly (string | undefined)[]
+  readonly avoided: readonly (readonly number[])[]
+}
+
 export class Allocator {
   readonly #options: ClusterOptions
   readonly #placement: PlacementName
@@ -57,7 +63,10 @@ export class Allocator {
     this.#checkIndices(keys, request)
     const known = keys.map((key) => this.#usable(job, key))
     const hosts = this.#hostsOfNew(request, known)
-    const workerNumbers = this.#place(job, request, hosts)
+    const avoided = keys
+      .filter((_, position) => known[position] === undefined)
+      .map((key) => job.failedPlaces.of(dataSetId, key.partitionIndex))
+    const workerNumbers = this.#place(job, request, { hosts, avoided })
     let next = 0
     const rows = keys.map((key, position) => {
       const row = known[position]
@@ -105,7 +114,7 @@ export class Allocator {
     return hosts
   }
 
-  #place(job: JobRecord, request: Request, hosts: readonly (string | undefined)[]): number[] {
+  #place(job: JobRecord, request: Request, { hosts, avoided }: NewPartitions): number[] {
     if (hosts.length === 0) return []
     const { dataSet } = request
     const dataSetId = dataSet.dataSetId as DataSetId
@@ -120,6 +129,7 @@ export class Allocator {
       countsByWorker: job.tables.get(dataSetId)?.countsByWorker ?? new Map<number, number>(),
       cursor: job.placementCursor,
       producerHosts: hosts,
+      avoided,
       minFreeBytes: this.#options.minFreeBytes,
       random: this.#random,
     })

@@ -3,6 +3,7 @@
 import { assert } from '../../client/common/assert.ts'
 import { ShuffleError } from '../../client/common/errors.ts'
 import type { ClientId, DataSetId, JobId } from '../../client/common/ids.ts'
+import { FailedPlaces } from './failed-places.ts'
 import { PartitionTable, rowStates, type RowRef, type RowState } from './partition-table.ts'
 
 /**
@@ -48,6 +49,7 @@ export class JobRecord {
   newsNumber = 0
   /** Where round-robin goes on. */
   placementCursor = 0
+  readonly failedPlaces = new FailedPlaces()
   /** Kept by the ledger. */
   readonly counts: Record<RowState, number> = countsOfNone()
   committedBytes = 0

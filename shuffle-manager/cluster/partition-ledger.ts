@@ -131,7 +131,10 @@ export class PartitionLedger {
         table.setBytes(row, bytes)
       })
     }
-    if (state === 'committed') this.#tellCommit(job, at)
+    if (state === 'committed') {
+      job.failedPlaces.forget(table.dataSetId, table.index(row))
+      this.#tellCommit(job, at)
+    }
     if (!table.has(row, 'claimed')) this.ask(at)
   }
 
@@ -187,6 +190,7 @@ export class PartitionLedger {
     if (table.state(row) === 'releasing') return
     const worker = this.#workers.at(table.worker(row))
     this.#forget(this.#jobs.ownerOf(table), table.ref(row))
+    this.#noteUnfinished(at)
     table.setFlag(row, 'claimed', false)
     const isGone = table.state(row) === 'lost' && !table.has(row, 'held')
     if (isGone || worker.state === 'lost') {
@@ -209,6 +213,7 @@ export class PartitionLedger {
       if (indices === undefined) byTable.set(table, [table.index(row)])
       else indices.push(table.index(row))
       table.setFlag(row, 'held', false)
+      this.#noteUnfinished(at)
       this.#change(at, () => {
         table.setState(row, 'lost')
       })
@@ -255,6 +260,7 @@ export class PartitionLedger {
     const ref = table.ref(row)
     this.#forget(job, ref)
     this.#workers.at(table.worker(row)).commands.releases.delete(ref)
+    this.#noteUnfinished(at)
     this.#account(at, -1)
     table.remove(row)
     if (table.rowCount > 0) return
@@ -294,6 +300,14 @@ export class PartitionLedger {
     job.lossCauses.delete(ref)
     job.unclaimed.delete(ref)
     job.question?.refs.delete(ref)
+  }
+
+  /** It goes before it was committed: its attempt came to nothing there. */
+  #noteUnfinished({ table, row }: TableRow): void {
+    const state = table.state(row)
+    if (state !== 'allocated' && state !== 'writing') return
+    const job = this.#jobs.ownerOf(table)
+    job.failedPlaces.add(table.dataSetId, table.index(row), table.worker(row))
   }
 
   #change(at: TableRow, mutate: () => void): void {

@@ -26,6 +26,8 @@ export interface PlacementRequest {
   readonly cursor: number
   /** One entry a partition: where its producer runs, if known. */
   readonly producerHosts: readonly (string | undefined)[]
+  /** Workers where earlier attempts failed, for each: chosen only if there is no other. */
+  readonly avoided?: readonly (readonly number[])[]
   readonly minFreeBytes: number
   readonly random: Random
 }
@@ -45,9 +47,12 @@ export function place(name: PlacementName, request: PlacementRequest): Placement
   const round = { facts, random, cursor: request.cursor }
   let candidates = everyone.filter((candidate) => candidate.freeBytes >= neededBytes)
   const workerNumbers: number[] = []
-  for (const producerHost of request.producerHosts) {
+  for (const [position, producerHost] of request.producerHosts.entries()) {
     if (candidates.length === 0) break
-    const withCandidates = { ...round, candidates }
+    const withCandidates = {
+      ...round,
+      candidates: without(candidates, request.avoided?.[position]),
+    }
     const chosen = strategies[name](withCandidates, producerHost)
     round.cursor = withCandidates.cursor
     workerNumbers.push(chosen.worker.number)
@@ -59,6 +64,16 @@ export function place(name: PlacementName, request: PlacementRequest): Placement
     }
   }
   return { workerNumbers, cursor: round.cursor }
+}
+
+/** All of them where none would be left. */
+function without(
+  candidates: readonly Candidate[],
+  avoided: readonly number[] = [],
+): readonly Candidate[] {
+  if (avoided.length === 0) return candidates
+  const others = candidates.filter(({ worker }) => !avoided.includes(worker.number))
+  return others.length > 0 ? others : candidates
 }
 
 function candidateOf(

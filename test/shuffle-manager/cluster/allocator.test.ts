@@ -69,6 +69,31 @@ test('a key that was never opened moves when its worker is lost', async () => {
   expect(state.allocate(keys(1))).toEqual(['w2'])
 })
 
+test('an attempt after one that came to nothing goes to another worker', async () => {
+  const state = await ready(['full', 'other'])
+  const full = state.cluster.workers.at(0)
+  const attempt = (number: number) => key(0, `a_${String(number)}`)
+  expect(state.allocate([attempt(1)])).toEqual(['full'])
+  state.drop([attempt(1)])
+  state.tell(full, [reported([attempt(1)], 'released')])
+  expect(state.cluster.job(jobId).tables.size).toBe(0)
+  expect(state.allocate([attempt(2)])).toEqual(['other'])
+  state.drop([attempt(2)])
+  expect(state.allocate([attempt(3)])).toHaveLength(1)
+})
+
+test('where a partition was committed it may be produced again', async () => {
+  const state = await ready(['first', 'other'])
+  const first = state.cluster.workers.at(0)
+  const attempt = (number: number) => key(0, `a_${String(number)}`)
+  expect(state.allocate([attempt(1)])).toEqual(['first'])
+  state.drop([attempt(1)])
+  state.tell(first, [reported([attempt(1)], 'released')])
+  expect(state.allocate([attempt(2)])).toEqual(['other'])
+  state.tell(state.cluster.workers.at(1), [reported([attempt(2)], 'committed')])
+  expect(state.cluster.job(jobId).failedPlaces.of(key(0).dataSetId, 0)).toEqual([])
+})
+
 test('a job past its limit of partitions is refused by name, others go on', async () => {
   const state = await ready(['w1'], { jobPartitionsMax: 10 })
   state.allocate(keys(10))

@@ -41,6 +41,26 @@ test('every strategy but the one that looks at other jobs spreads a data set eve
   }
 })
 
+test('no strategy goes back to where earlier attempts failed, unless there is no other', () => {
+  const workers = [worker(0), worker(1, { partitionCount: 50 }), worker(2, { partitionCount: 50 })]
+  const countsByWorker = new Map([
+    [1, 50],
+    [2, 50],
+  ])
+  for (const name of placementNames) {
+    const { workerNumbers } = place(name, {
+      ...request,
+      workers,
+      countsByWorker,
+      producerHosts: ['h0', 'h0', 'h0'],
+      avoided: [[0], [0, 1], [0, 1, 2]],
+    })
+    expect(workerNumbers).toHaveLength(3)
+    expect(workerNumbers[0]).not.toBe(0)
+    expect(workerNumbers[1]).toBe(2)
+  }
+})
+
 test('no strategy chooses a worker without space, of another disk kind, or with a sick disk', () => {
   const directory = (change: Partial<typeof healthyDirectory>) => [
     { ...healthyDirectory, ...change },
