@@ -175,8 +175,7 @@ class FaultsIT {
           try (FileChannel file =
               FileChannel.open(path, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
             ByteBuffer one = ByteBuffer.allocate(1);
-            // Within the second subpartition of four, near its end: nobody has come so far.
-            long position = file.size() * 48 / 100;
+            long position = file.size() / 3;
             file.read(one, position);
             one.put(0, (byte) (one.get(0) ^ 0x10)).rewind();
             file.write(one, position);
@@ -194,16 +193,11 @@ class FaultsIT {
     void to(Path file) throws Exception;
   }
 
-  /** Consumers that hold have little of what they will read. */
-  private static void smallGates(Configuration configuration) {
-    configuration.setString("remote-shuffle.job.memory-per-gate", "256kb");
-  }
-
   private static void damaged(Damage damage) throws Exception {
     HeldJob.Controls held = holdConsumers();
     try (SluiceCluster sluice = new SluiceCluster(2);
-        FlinkCluster flink = new FlinkCluster(sluice, 2, 2, FaultsIT::smallGates)) {
-      HeldJob.Running job = HeldJob.start(HeldJob.build(flink.environment(4), RECORDS, NEVER, 0));
+        FlinkCluster flink = new FlinkCluster(sluice, 2, 2, change -> {})) {
+      HeldJob.Running job = HeldJob.start(HeldJob.build(flink.environment(4), RECORDS, NEVER, HeldJob.BEFORE_READING));
       SluiceCluster.await("consumers have begun", () -> held.arrived.get() == 4);
       damage.to(sluice.partitionFiles().get(0));
       HeldJob.reset();

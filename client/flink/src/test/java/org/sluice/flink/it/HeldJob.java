@@ -7,6 +7,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.flink.api.common.JobID;
+import org.apache.flink.api.common.functions.OpenContext;
 import org.apache.flink.api.common.functions.RichMapFunction;
 import org.apache.flink.api.common.typeinfo.Types;
 import org.apache.flink.api.java.tuple.Tuple2;
@@ -25,6 +26,9 @@ final class HeldJob {
     final AtomicInteger arrived = new AtomicInteger();
     final CountDownLatch released = new CountDownLatch(1);
   }
+
+  /** In place of a record's number: before a consumer has read anything. */
+  static final long BEFORE_READING = -2;
 
   static volatile Controls producers;
   static volatile Controls consumers;
@@ -67,6 +71,13 @@ final class HeldJob {
 
     Consume(long holdAt) {
       this.holdAt = holdAt;
+    }
+
+    @Override
+    public void open(OpenContext context) throws Exception {
+      if (holdAt == BEFORE_READING) {
+        hold(consumers);
+      }
     }
 
     @Override
