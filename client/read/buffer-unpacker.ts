@@ -40,7 +40,8 @@ const knownTypes: readonly number[] = Object.values(entryTypes)
 
 export class BufferUnpacker {
   readonly #options: BufferUnpackerOptions
-  #queue: Item[] = []
+  /** What has left it is gone at once: it may hold uncompressed memory. */
+  #queue: (Item | undefined)[] = []
   /** Items before it have left the queue. */
   #head = 0
   /** Items before it are in work or ready. */
@@ -232,6 +233,7 @@ export class BufferUnpacker {
   }
 
   #shift(): void {
+    this.#queue[this.#head] = undefined
     this.#head += 1
     this.#nextToStart = Math.max(this.#nextToStart, this.#head)
     if (this.#head < 1024 || this.#head * 2 < this.#queue.length) return
