@@ -16,8 +16,8 @@ import { SimProcess } from './process.ts'
 
 export const clusterId = 'simulated'
 export const managerHost = 'manager'
-const managerUrl = `http://${managerHost}:9700`
-const token = 'the secret of the simulated cluster'
+export const managerUrl = `http://${managerHost}:9700`
+export const clusterToken = 'the secret of the simulated cluster'
 
 /** Short, so that a seed sees many of each; in the proportions of the defaults. */
 export const times = {
@@ -130,7 +130,7 @@ function startManager(context: ClusterContext, process: SimProcess): Promise<Shu
   return ShuffleManager.start({
     world: process.world,
     options,
-    token: plan.isTokenWanted ? token : undefined,
+    token: plan.isTokenWanted ? clusterToken : undefined,
     logger: logger(process.host),
   })
 }
@@ -169,7 +169,7 @@ function startWorker(
     world: process.world,
     options,
     directories: directories.map((path) => ({ path, kind: plan.diskKind })),
-    token: plan.isTokenWanted ? token : undefined,
+    token: plan.isTokenWanted ? clusterToken : undefined,
     logger: logger(process.host),
   })
 }
@@ -179,7 +179,7 @@ function startTasks(context: ClusterContext, process: SimProcess): Promise<Shuff
   const environment = shuffleServiceFactory.createShuffleEnvironment({
     managerUrl,
     clusterId,
-    ...(plan.isTokenWanted ? { token } : {}),
+    ...(plan.isTokenWanted ? { token: clusterToken } : {}),
     logger: logger(process.host),
     world: process.world,
     options: {
@@ -208,7 +208,7 @@ export function masterContextOf(context: ClusterContext, process: SimProcess) {
   return {
     managerUrl,
     clusterId,
-    ...(plan.isTokenWanted ? { token } : {}),
+    ...(plan.isTokenWanted ? { token: clusterToken } : {}),
     logger: logger(process.host),
     world: process.world,
     bufferSizeBytes: plan.bufferSizeBytes,

@@ -114,6 +114,8 @@ export class FaultInjector {
             return
           }
           link.silence()
+          // Some are never heard of again, as when a firewall forgets them.
+          if (fault.other % 3 === 1) return
           this.#later(fault.durationMs, () => {
             link.silence(false)
           })
@@ -192,11 +194,18 @@ export class FaultInjector {
         this.#rule(fault, { fault: { kind: 'error', code: 'EROFS' }, operation: changing })
       },
       'disk-close-error': (fault) => {
-        this.#rule(fault, {
-          fault: { kind: 'error', code: 'EIO' },
-          operation: 'close',
-          times: 1 + (fault.other % 3),
-        })
+        // What had not reached the disk is gone: of a file that is being written this is no loss yet.
+        const { directory } = this.#directory(fault)
+        const isOfWrite = fault.other % 3 !== 0
+        this.#rule(
+          { ...fault, after: isOfWrite ? fault.after % 3 : fault.after },
+          {
+            fault: { kind: 'error', code: 'EIO', losesContent: isOfWrite },
+            operation: 'close',
+            times: 1 + (fault.other % 3),
+            ...(isOfWrite ? { path: new RegExp(`^${directory}/.*partial$`) } : {}),
+          },
+        )
       },
       'disk-bit-flip': (fault) => {
         this.#flipBit(fault)

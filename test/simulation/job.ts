@@ -295,7 +295,8 @@ class JobLife {
     } catch (error) {
       if (error instanceof LifeEnded || this.#abort.signal.aborted) throw new LifeEnded()
       if (attempt.state === 'writing') attempt.state = 'failed'
-      if (!race.signal.aborted && !task.isCancelled) onError(error, this.#place('attempt'))
+      const isTold = race.signal.aborted || task.isCancelled || task.isInputError
+      if (!isTold) onError(error, this.#place('attempt'))
       note(`attempt ${name} failed: ${textOf(error)}`)
       if (slot.current === allocated) slot.current = undefined
       this.#release(descriptor, attempt)
@@ -478,8 +479,17 @@ class JobLife {
     this.#release(allocated.descriptor, allocated.attempt)
     await this.#pause(this.#random.between(0, 300))
     const task = this.#taskAttempt(slot.stageIndex, slot.index, allocated, undefined)
+    const { key, holders } = allocated.descriptor
+    const worker = this.#context.cluster.workers.find(
+      (each) => each.isUp && each.running?.workerId === holders[0]?.workerId,
+    )
+    const before = worker?.starts
+    const isTold = worker?.running?.store.lookup(key).state === 'released'
     try {
       await task.run({ withoutInputs: true })
+      if (isTold && worker?.starts === before) {
+        this.#context.onFinding(`a write after its release was taken: ${partitionKeyText(key)}`)
+      }
       this.#context.note(`zombie ${partitionKeyText(allocated.descriptor.key)} committed`)
     } catch (error) {
       if (error instanceof LifeEnded) throw error

@@ -9,6 +9,9 @@ import type { World } from '../../client/common/world.ts'
 import type { VirtualProcess, VirtualWorld } from '../support/virtual-world.ts'
 import type { FrameTap } from './frame-tap.ts'
 
+/** What a planted fault makes of the seams; nothing unless one is installed. */
+export const seamMutation: { disk: ((disk: Disk) => Disk) | undefined } = { disk: undefined }
+
 export class SimProcess {
   readonly host: string
   /** What the code under test is given. */
@@ -32,7 +35,7 @@ export class SimProcess {
       clock: this.#clock(),
       random: this.#process.random,
       network: tap.wrap(host, this.#process.network),
-      disk: this.#disk(),
+      disk: seamMutation.disk?.(this.#disk()) ?? this.#disk(),
       compute: this.#compute(),
     }
   }

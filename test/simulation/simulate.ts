@@ -4,6 +4,8 @@
 import './shared-validators.ts'
 import { parseArgs } from 'node:util'
 import { Coverage } from './coverage.ts'
+import { huntAll } from './mutant-hunt.ts'
+import { mutants } from './mutants.ts'
 import { simulate, type SimulationResult } from './simulation.ts'
 
 const { values } = parseArgs({
@@ -13,6 +15,8 @@ const { values } = parseArgs({
     trace: { type: 'boolean', default: false },
     calm: { type: 'boolean', default: false },
     verbose: { type: 'boolean', default: false },
+    mutants: { type: 'boolean', default: false },
+    mutant: { type: 'string' },
     'keep-going': { type: 'boolean', default: false },
   },
 })
@@ -23,6 +27,11 @@ const print = (line: string): void => {
 
 const first = Number(values.seed)
 const count = Number(values.count)
+if (values.mutants || values.mutant !== undefined) {
+  const wanted = mutants.filter(({ name }) => values.mutant === undefined || name === values.mutant)
+  const areAllCaught = await huntAll(wanted, { first, count: count === 1 ? 2000 : count, print })
+  process.exit(areAllCaught ? 0 : 1)
+}
 const total = new Coverage()
 const sums = { jobs: 0, records: 0, partitions: 0, messages: 0, faultsHit: 0, virtualMs: 0 }
 const startedMs = performance.now()

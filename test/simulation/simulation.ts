@@ -2,16 +2,19 @@
 // found wrong on the way.
 
 import type { LogFields, Logger } from '../../client/common/log.ts'
-import { partitionKeyText } from '../../client/common/ids.ts'
+import { parseClusterId, partitionKeyText } from '../../client/common/ids.ts'
+import { managerApi } from '../../client/manager/api.ts'
+import { ManagerClient } from '../../client/manager/manager-client.ts'
 import { VirtualRandom } from '../support/virtual-random.ts'
 import { VirtualWorld } from '../support/virtual-world.ts'
-import { Cluster, times } from './cluster.ts'
+import { Cluster, clusterId, clusterToken, managerUrl, times } from './cluster.ts'
 import { Coverage } from './coverage.ts'
 import { FaultInjector } from './fault-injector.ts'
 import { FrameTap, type SeenMessage } from './frame-tap.ts'
 import { textOf, SimJob, type ErrorPlace } from './job.ts'
 import { Judge } from './judge.ts'
 import { drawPlan, type Plan, type PlanOptions } from './plan.ts'
+import { SimProcess } from './process.ts'
 import { Truth } from './truth.ts'
 
 export interface SimulationResult {
@@ -40,7 +43,7 @@ export interface SimulationOptions extends PlanOptions {
 }
 
 /** Faults are over by then; what still does not end has been forgotten. */
-const jobsWithinMs = 900_000
+const jobsWithinMs = 300_000
 /** In which lists converge, released data goes and idle connections close. */
 const quietMs = 25_000
 const shortQuietMs = 8_000
@@ -185,6 +188,7 @@ export class Simulation {
     const isOneAbandoned = this.jobs.some((job) => job.isAbandoned)
     await clock.advance(isOneAbandoned ? quietMs + times.jobTimeoutMs : quietMs)
     this.#checkAgreement()
+    await this.#checkManager()
     for (const job of this.jobs) await this.virtual.drive(job.unregister(), 60_000)
     await clock.advance(shortQuietMs)
     this.#checkNothingLeft()
@@ -260,6 +264,40 @@ export class Simulation {
     for (const name of held) {
       if (!stored.has(name)) this.find(`${name} is held and on no worker`)
     }
+  }
+
+  /** What the manager would tell an operator. */
+  async #checkManager(): Promise<void> {
+    const { virtual, tap, plan } = this.cluster.context
+    const process = new SimProcess(virtual, 'watcher', tap)
+    const client = new ManagerClient({
+      world: process.world,
+      logger: this.#loggerOf('watcher', {}),
+      url: managerUrl,
+      clusterId: parseClusterId(clusterId),
+      ...(plan.isTokenWanted ? { token: clusterToken } : {}),
+    })
+    const known = new Set<string>()
+    for (const job of this.jobs) {
+      if (job.isAbandoned) continue
+      const call = client.call(managerApi.listPartitions, {
+        params: { jobId: job.jobId },
+        query: {},
+        body: undefined,
+      })
+      const { partitions } = await this.virtual.drive(call, 60_000)
+      for (const { dataSetId, partitionIndex, attemptId, state } of partitions) {
+        const name = `${job.jobId} ${dataSetId} ${String(partitionIndex)} ${attemptId}`
+        known.add(name)
+        if (state !== 'committed') this.find(`the manager has ${name} as ${state}`)
+        if (!job.heldKeys.includes(name)) this.find(`the manager has ${name}, which nobody holds`)
+      }
+      for (const name of job.heldKeys) {
+        if (!known.has(name)) this.find(`the manager does not know ${name}`)
+      }
+    }
+    await this.virtual.drive(client.close())
+    process.kill()
   }
 
   #checkNothingLeft(): void {

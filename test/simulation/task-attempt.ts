@@ -259,9 +259,13 @@ export class TaskAttempt {
     const next = await this.#context.replace(slot, key, error)
     this.#throwIfStopped()
     const { action } = errorTable[error.code]
-    const isBegun = gate.inputs()[inputIndex]?.isBegun !== false
-    if (action === 'fail' || isBegun || !random.chance(plan.updateChance)) throw error
+    if (action === 'fail' || !random.chance(plan.updateChance)) throw error
+    // Refused when something was handed out, and then the task fails.
     gate.updatePartition(inputIndex, next.descriptor)
+    const isOther = partitionKeyText(next.descriptor.key) !== partitionKeyText(key)
+    if (input.check.isBegun && isOther) {
+      onFinding(`an input that was begun goes on with another attempt: ${partitionKeyText(key)}`)
+    }
     input.current = next
     input.check = this.#checkOf(this.#context.inputs[inputIndex]!, next)
     this.#isInputError = false

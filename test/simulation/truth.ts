@@ -59,6 +59,11 @@ export class InputCheck {
     this.#next = Array.from({ length: range.last - range.first + 1 }, () => 0)
   }
 
+  /** Whether anything was handed out: then no other attempt may take its place. */
+  get isBegun(): boolean {
+    return this.#regionIndex >= 0
+  }
+
   take(batch: GateBatch): void {
     const { key, subpartition, regionIndex } = batch.origin
     const { content, state } = this.#attempt

@@ -31,7 +31,12 @@ export interface Operation {
 }
 
 export type Fault =
-  | { readonly kind: 'error'; readonly code: string }
+  | {
+      readonly kind: 'error'
+      readonly code: string
+      /** Of a close: half of the file, which had not reached the disk, is gone with it. */
+      readonly losesContent?: boolean
+    }
   /** A write does half of its bytes and then fails, with EIO unless said otherwise. */
   | { readonly kind: 'short'; readonly code?: string }
   /** No answer until {@link VirtualDisk.releaseHung}. */

@@ -164,6 +164,14 @@ test('a disk that was replaced has no files, and is used as a new one', async ()
   expect(text('a')).toBe('new')
 })
 
+test('a close that fails can have lost what was written', async () => {
+  const { world, machine, write, text } = await diskWorld()
+  machine.inject({ fault: { kind: 'error', code: 'EIO', losesContent: true }, operation: 'close' })
+  const file = await world.drive(write('a', '0123456789'))
+  await expect(world.drive(file.close())).rejects.toMatchObject({ code: 'EIO' })
+  expect(text('a')).toBe('01234')
+})
+
 test('memory given back before a write ends shows as wrong bytes', async () => {
   const { world, write, text } = await diskWorld()
   const file = await world.drive(write('a', ''))

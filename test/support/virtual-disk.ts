@@ -185,7 +185,7 @@ export class VirtualDisk {
         }),
       sizeBytes: () => run({ kind: 'sizeBytes' }, () => node.sizeBytes),
       close: () => {
-        const closing = run({ kind: 'close' }, () => undefined)
+        const closing = run({ kind: 'close', node }, () => undefined)
         // The descriptor is gone even when closing fails.
         forget()
         return closing
@@ -248,7 +248,11 @@ export class VirtualDisk {
   }
 
   #perform<T>(operation: Operation, fault: Fault | undefined, action: () => T): T {
-    if (fault?.kind === 'error') throw systemError(fault.code, operation.path)
+    if (fault?.kind === 'error') {
+      const { node } = operation
+      if (fault.losesContent === true) node?.truncate(Math.floor(node.sizeBytes / 2))
+      throw systemError(fault.code, operation.path)
+    }
     if (fault?.kind === 'short') {
       this.#writeHalf(operation)
       throw systemError(fault.code ?? 'EIO', operation.path)

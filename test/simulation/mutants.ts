@@ -1,0 +1,223 @@
+// Planted faults: each breaks one rule of the product from outside, so that nothing of it is in the
+// product, and the simulation has to notice. They are installed one at a time, and taken out again.
+
+import { ShuffleMaster } from '../../client/master/shuffle-master.ts'
+import { BufferPool } from '../../client/common/buffer-pool.ts'
+import type { Disk, DiskFile } from '../../client/common/disk.ts'
+import { HttpTransport } from '../../client/manager/http-transport.ts'
+import { EntryChecksum } from '../../client/protocol/entry.ts'
+import { noRegion } from '../../client/protocol/messages.ts'
+import { ProtocolConnection } from '../../client/protocol/protocol-connection.ts'
+import { InputPartition } from '../../client/read/input-partition.ts'
+import { PartitionLedger } from '../../shuffle-manager/cluster/partition-ledger.ts'
+import { ListChanges } from '../../shuffle-worker/control/list-changes.ts'
+import { DataStore } from '../../shuffle-worker/storage/data-store.ts'
+import { KeyMemory } from '../../shuffle-worker/storage/key-memory.ts'
+import { PartitionFileWriter } from '../../shuffle-worker/storage/partition-file-writer.ts'
+import { RunTable } from '../../shuffle-worker/storage/stored-region-index.ts'
+import type { RegionRun } from '../../shuffle-worker/storage/storage-types.ts'
+import { seamMutation } from './process.ts'
+
+export interface Mutant {
+  readonly name: string
+  readonly about: string
+  /** Answers how it is taken out again. */
+  install(): () => void
+}
+
+type Method = (this: unknown, ...args: never[]) => unknown
+/** What a mutated method gets: itself as it was, its object, its arguments. */
+type Mutation = (
+  original: (...args: unknown[]) => unknown,
+  self: unknown,
+  args: unknown[],
+) => unknown
+
+/** Replaces a method, or the getter of a property. */
+function patched(owner: { readonly prototype: object }, name: string, mutation: Mutation) {
+  return (): (() => void) => {
+    const { prototype } = owner
+    const descriptor = Object.getOwnPropertyDescriptor(prototype, name)
+    if (descriptor === undefined) throw new Error(`there is no ${name} to mutate`)
+    const original = (descriptor.value ?? descriptor.get) as Method
+    const replaced = function (this: unknown, ...args: unknown[]): unknown {
+      return mutation((...given) => original.apply(this, given as never[]), this, args)
+    }
+    Object.defineProperty(
+      prototype,
+      name,
+      descriptor.get === undefined
+        ? { ...descriptor, value: replaced }
+        : { ...descriptor, get: replaced },
+    )
+    return () => {
+      Object.defineProperty(prototype, name, descriptor)
+    }
+  }
+}
+
+/** Replaces what processes see of their disks. */
+function onDisk(wrap: (disk: Disk) => Disk) {
+  return (): (() => void) => {
+    seamMutation.disk = wrap
+    return () => {
+      seamMutation.disk = undefined
+    }
+  }
+}
+
+function withFiles(disk: Disk, wrap: (file: DiskFile, path: string) => DiskFile): Disk {
+  return {
+    ...disk,
+    open: async (path, mode) => wrap(await disk.open(path, mode), path),
+  }
+}
+
+export const mutants: readonly Mutant[] = [
+  {
+    name: 'missed-deadline',
+    about: 'a call to the manager waits for its answer for ever',
+    install: patched(HttpTransport, 'request', (original, _self, [request]) =>
+      original({ ...(request as object), timeoutMs: 1e12 }),
+    ),
+  },
+  {
+    name: 'credit-off-by-one',
+    about: 'a worker grants writers one credit more than it counts',
+    install: patched(ProtocolConnection, 'send', (original, _self, args) => {
+      const [declaration, channelId, fields] = args as [
+        { readonly name: string },
+        number,
+        { readonly credit: number; readonly regionIndex: number },
+      ]
+      if (declaration.name !== 'AddCredit' || fields.regionIndex === noRegion) {
+        return original(...args)
+      }
+      return original(declaration, channelId, { ...fields, credit: fields.credit + 1 })
+    }),
+  },
+  {
+    name: 'rename-before-data',
+    about: 'a write is answered before the disk has it, so that the rename can come first',
+    install: onDisk((disk) =>
+      withFiles(disk, (file, path) =>
+        path.endsWith('.partial')
+          ? {
+              ...file,
+              write: (parts, position) => {
+                const copies = parts.map((part) => Uint8Array.from(part))
+                void file.write(copies, position).catch(() => undefined)
+                return Promise.resolve()
+              },
+            }
+          : file,
+      ),
+    ),
+  },
+  {
+    name: 'swallowed-close-error',
+    about: 'a file that could not be closed counts as written',
+    install: onDisk((disk) =>
+      withFiles(disk, (file) => ({ ...file, close: () => file.close().catch(() => undefined) })),
+    ),
+  },
+  {
+    name: 'commit-without-rename',
+    about: 'a commit leaves the file under the name of one that is being written',
+    install: patched(PartitionFileWriter, 'commit', () => Promise.resolve()),
+  },
+  {
+    name: 'lost-release',
+    about: 'a release by the job is forgotten',
+    install: patched(ShuffleMaster, 'releasePartitionExternally', () => undefined),
+  },
+  {
+    name: 'stale-allocation-accepted',
+    about: 'a worker takes a write of a key that it was told to release',
+    install: patched(KeyMemory, 'fateOf', () => undefined),
+  },
+  {
+    name: 'leaked-buffer-on-close',
+    about: 'buffers that are out when their pool closes are never counted back',
+    install: () => {
+      const closed = new WeakSet<object>()
+      const undoClose = patched(BufferPool, 'close', (original, self) => {
+        closed.add(self as object)
+        return original()
+      })()
+      const undoAcquire = patched(BufferPool, 'acquire', (original, self) => {
+        const buffer = original() as { readonly bytes: Uint8Array; recycle: () => void } | undefined
+        if (buffer === undefined) return undefined
+        const { bytes } = buffer
+        return {
+          bytes,
+          recycle: () => {
+            if (!closed.has(self as object)) buffer.recycle()
+          },
+        }
+      })()
+      return () => {
+        undoClose()
+        undoAcquire()
+      }
+    },
+  },
+  {
+    name: 'wrong-range-by-one',
+    about: 'a range of several subpartitions is served without its last',
+    install: patched(RunTable, 'runs', (original, _self, [first, last]) =>
+      original(first, (last as number) > (first as number) ? (last as number) - 1 : last),
+    ),
+  },
+  {
+    name: 'order-broken',
+    about: 'the runs of a region are served in descending order',
+    install: patched(RunTable, 'runs', (original, _self, args) =>
+      [...(original(...args) as Iterable<RegionRun>)].reverse(),
+    ),
+  },
+  {
+    name: 'not-yet-reads-as-another',
+    about: 'a partition that is being written is said never to have been',
+    install: patched(DataStore, 'lookup', (original, _self, args) => {
+      const result = original(...args) as { readonly state: string }
+      return result.state === 'writing' ? { state: 'unknown' } : result
+    }),
+  },
+  {
+    name: 'unclaimed-adopted',
+    about: 'the manager never asks about what no job claims',
+    install: patched(PartitionLedger, 'ask', () => undefined),
+  },
+  {
+    name: 'loss-not-told',
+    about: 'the manager knows of a loss and tells nobody',
+    install: patched(PartitionLedger, 'tellLoss', () => undefined),
+  },
+  {
+    name: 'commit-not-told',
+    about: 'a worker does not tell the manager of commits while it runs',
+    install: patched(ListChanges, 'add', (original, _self, args) => {
+      const [row] = args as [{ readonly state: string }]
+      return row.state === 'committed' ? undefined : original(...args)
+    }),
+  },
+  {
+    name: 'release-not-told',
+    about: 'a worker does not tell the manager that what it released is gone',
+    install: patched(ListChanges, 'add', (original, _self, args) => {
+      const [row] = args as [{ readonly state: string }]
+      return row.state === 'released' ? undefined : original(...args)
+    }),
+  },
+  {
+    name: 'two-attempts-mixed',
+    about: 'a gate lets another attempt take over an input that was begun',
+    install: patched(InputPartition, 'isBegun', () => false),
+  },
+  {
+    name: 'checksum-not-checked',
+    about: 'every entry has the checksum zero',
+    install: patched(EntryChecksum, 'of', () => 0),
+  },
+]
