@@ -124,10 +124,13 @@ export class DiskList {
     return cursor.canPlanWith(this.channel.roomBytes(this))
   }
 
-  /** The next slice of `cursor`, counted against the channel's room; undefined when there is none. */
-  plan(cursor: PartitionCursor): CursorSlice | undefined {
+  /**
+   * The next slice of `cursor`, counted against the channel's room; undefined when there is none.
+   * `readBytesMax`: what one read takes.
+   */
+  plan(cursor: PartitionCursor, readBytesMax: number): CursorSlice | undefined {
     if (!this.canTake(cursor)) return undefined
-    const slice = cursor.plan(this.channel.roomBytes(this))
+    const slice = cursor.plan(this.channel.roomBytes(this), readBytesMax)
     if (slice === undefined) return undefined
     this.#plannedBytes += slice.plannedBytes
     this.channel.afterPlan()

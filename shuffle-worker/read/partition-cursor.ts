@@ -62,9 +62,6 @@ export interface EntrySink {
   ): boolean
 }
 
-/** A broadcast region up to this size is read as a whole, to serve several subpartitions at once. */
-const wholeBroadcastBytesMax = 512 * 1024
-
 export interface CursorOptions {
   readonly index: number
   readonly partition: MapPartition
@@ -198,11 +195,16 @@ export class PartitionCursor {
     }
   }
 
-  /** The next slice, of at most `roomBytes`; undefined when that is too little to begin. */
-  plan(roomBytes: number): CursorSlice | undefined {
+  /**
+   * The next slice, of at most `roomBytes`; undefined when that is too little to begin. A broadcast
+   * region is read as a whole, for as many subpartitions as there is room for, where both one read and
+   * the room hold it. Else it is read copy by copy, and of each only what is delivered: never more
+   * bytes than go out, but for channels that stand at the same place, which share a read.
+   */
+  plan(roomBytes: number, readBytesMax: number): CursorSlice | undefined {
     const span = this.#span
     if (span === undefined || !this.canPlanWith(roomBytes)) return undefined
-    const slice = this.#sliceOf(span, this.#leftInSpan(span), roomBytes)
+    const slice = this.#sliceOf(span, roomBytes, readBytesMax)
     this.#underWay += 1
     if (slice.reachesEnd) this.#span = undefined
     else this.#isBlocked = true
@@ -258,20 +260,21 @@ export class PartitionCursor {
     return left + (this.lastSubpartition - this.#plannedSubpartition) * (span.end - span.start)
   }
 
-  #sliceOf(span: RegionSpan, left: number, roomBytes: number): CursorSlice {
-    const isWhole = span.isBroadcast && span.end - span.start <= wholeBroadcastBytesMax
+  #sliceOf(span: RegionSpan, roomBytes: number, readBytesMax: number): CursorSlice {
     const isLastCopy = !span.isBroadcast || this.#plannedSubpartition === this.lastSubpartition
-    const end = isWhole ? span.end : Math.min(span.end, this.#planned + roomBytes)
+    const isWhole = !isLastCopy && span.end - span.start <= Math.min(roomBytes, readBytesMax)
+    const pieceEnd = Math.min(span.end, this.#planned + roomBytes)
+    const left = isWhole ? this.#leftInSpan(span) : pieceEnd - this.#planned
     return {
       cursor: this,
       span,
       generation: this.#generation,
       start: isWhole ? span.start : this.#planned,
-      end,
+      end: isWhole ? span.end : pieceEnd,
       position: this.#planned,
       subpartition: this.#plannedSubpartition,
       plannedBytes: Math.min(left, roomBytes),
-      reachesEnd: isLastCopy && left <= roomBytes,
+      reachesEnd: isWhole ? left <= roomBytes : isLastCopy && pieceEnd === span.end,
     }
   }
 

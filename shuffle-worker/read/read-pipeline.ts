@@ -11,17 +11,26 @@
 import { assert } from '../../client/common/assert.ts'
 import type { PooledBuffer } from '../../client/common/buffer.ts'
 import { ShuffleError } from '../../client/common/errors.ts'
-import type { DiskRead, PartitionReader } from '../storage/storage-types.ts'
+import type { DiskRead, FileImage, PartitionReader } from '../storage/storage-types.ts'
 import type { DiskList } from './disk-list.ts'
 import type { CursorSlice, FileWindow } from './partition-cursor.ts'
 import type { ReadMemory } from './read-memory.ts'
-import type { PlannedRead } from './read-plan.ts'
+import type { PlannedRead, Slice } from './read-plan.ts'
 
 export interface PipelineRead {
   readonly plan: PlannedRead<CursorSlice>
   readonly reader: PartitionReader
   /** Which channel's list each slice is of. */
   readonly listOf: (slice: CursorSlice) => DiskList
+}
+
+/** Everything between two places of a file, whoever wants what of it. */
+export interface WholeRead<R extends Slice> {
+  readonly read: (target: Uint8Array, position: number) => DiskRead
+  /** What to read, at most so much; undefined for nothing. */
+  readonly choose: (bytesMax: number) => R | undefined
+  /** The memory is given back when it has settled. */
+  readonly use: (range: R, image: FileImage) => Promise<void>
 }
 
 export interface ReadPipelineOptions {
@@ -92,6 +101,17 @@ export class ReadPipeline {
     }
   }
 
+  /**
+   * One read of neighbours, chosen to fit the block there is, when all reads before it have been
+   * handed on; resolves when `use` is done with what was read, and rejects when it couldn't be.
+   */
+  readWhole<R extends Slice>(read: WholeRead<R>): Promise<void> {
+    const done = this.#tail.then(() => this.#readWhole(read))
+    // The caller is told of a failure.
+    this.#tail = done.catch(() => undefined)
+    return done
+  }
+
   /** Memory may be there now. */
   retry(): void {
     const taker = this.#taker
@@ -146,11 +166,38 @@ export class ReadPipeline {
     // The memory is the disk's until it has ended, also when the read has failed for us.
     Promise.all([handedOn, diskRead.ended])
       .then(() => {
-        this.#inFlight -= 1
-        this.#returnBlock(block)
-        this.#options.onCompleted(length)
+        this.#endRead(block, length)
       })
       .catch(this.#options.onFault)
+  }
+
+  async #readWhole<R extends Slice>(read: WholeRead<R>): Promise<void> {
+    const block = await this.#takeBlock()
+    if (block === undefined) return
+    const range = read.choose(block.bytes.length)
+    if (range === undefined) {
+      this.#returnBlock(block)
+      return
+    }
+    const bytes = block.bytes.subarray(0, range.end - range.start)
+    const diskRead = read.read(bytes, range.start)
+    this.#inFlight += 1
+    try {
+      await diskRead.result
+      await read.use(range, { bytes, start: range.start })
+    } finally {
+      diskRead.ended
+        .then(() => {
+          this.#endRead(block, bytes.length)
+        })
+        .catch(this.#options.onFault)
+    }
+  }
+
+  #endRead(block: PooledBuffer, bytes: number): void {
+    this.#inFlight -= 1
+    this.#returnBlock(block)
+    this.#options.onCompleted(bytes)
   }
 
   #tryTakeBlock(): PooledBuffer | undefined {

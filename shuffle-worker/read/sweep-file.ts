@@ -3,7 +3,12 @@
 // closed when nobody wants it any more. Owned by the files of the disk's scheduler.
 
 import { assert } from '../../client/common/assert.ts'
-import type { MapPartition, PartitionReader, RegionIndex } from '../storage/storage-types.ts'
+import type {
+  FileImage,
+  MapPartition,
+  PartitionReader,
+  RegionIndex,
+} from '../storage/storage-types.ts'
 import type { DiskList } from './disk-list.ts'
 import type { PartitionCursor } from './partition-cursor.ts'
 
@@ -29,9 +34,10 @@ export class SweepFile {
     return this.partition.fileOrder
   }
 
-  open(): Promise<PartitionReader> {
+  /** What `image` holds of the file is not read from the disk. */
+  open(image?: FileImage): Promise<PartitionReader> {
     if (this.#opening === undefined) {
-      this.#opening = this.partition.openReader()
+      this.#opening = this.partition.openReader(image)
       // Opened ahead of its visit, it may fail before anyone waits for it.
       this.#opening.catch(() => undefined)
     }
@@ -48,8 +54,30 @@ export class SweepFile {
     this.#ahead = { regionIndex, index }
   }
 
+  /** Gives the region's index to every cursor that has arrived at it and can take something. */
+  async enterRegion(regionIndex: number, image?: FileImage): Promise<void> {
+    const entering = [...this.wants].filter(
+      ([cursor, list]) => cursor.wantedRegion === regionIndex && list.canTake(cursor),
+    )
+    if (entering.length === 0) return
+    try {
+      const index = await this.#regionIndex(regionIndex, image)
+      for (const [cursor, list] of entering) {
+        try {
+          if (!cursor.isOver && cursor.wantedRegion === regionIndex) cursor.enterRegion(index)
+        } catch (error) {
+          list.channel.fail(cursor, error)
+        }
+      }
+      index.release()
+    } catch (error) {
+      for (const [cursor, list] of entering) list.channel.fail(cursor, error)
+    }
+    for (const [cursor, list] of entering) list.channel.settle(cursor)
+  }
+
   /** The caller releases it. */
-  async regionIndex(regionIndex: number): Promise<RegionIndex> {
+  async #regionIndex(regionIndex: number, image: FileImage | undefined): Promise<RegionIndex> {
     const ahead = this.#ahead
     if (ahead?.regionIndex === regionIndex) {
       this.#ahead = undefined
@@ -60,7 +88,7 @@ export class SweepFile {
       }
     }
     assert(this.#opening !== undefined, 'the index of an open file is read')
-    return (await this.#opening).regionIndex(regionIndex)
+    return (await this.#opening).regionIndex(regionIndex, image)
   }
 
   /** What was read ahead is not needed now. */

@@ -1,19 +1,20 @@
-// The files of one disk that are open or have been begun by some channel. At most so many are open:
-// past it the one visited longest ago is closed, and opened again when its turn comes. Owned by the
-// disk's scheduler.
+// What the channels want from one disk: their lists, and the files that are open or have been begun by
+// some channel. At most so many files are open: past it the one visited longest ago is closed, and
+// opened again when its turn comes. Owned by the disk's scheduler.
 
-import type { MapPartition, PartitionReader } from '../storage/storage-types.ts'
+import type { FileImage, MapPartition, PartitionReader } from '../storage/storage-types.ts'
+import type { DiskList } from './disk-list.ts'
+import type { PartitionCursor } from './partition-cursor.ts'
 import { SweepFile } from './sweep-file.ts'
 
 export interface SweepFilesOptions {
   readonly openFilesMax: number
-  /** Entries of the partition that are listed and not begun, over all channels. */
-  readonly listedCountOf: (partition: MapPartition) => number
   readonly onFault: (error: unknown) => void
 }
 
 export class SweepFiles {
   readonly #options: SweepFilesOptions
+  readonly #lists = new Set<DiskList>()
   readonly #files = new Map<MapPartition, SweepFile>()
   /** Those that are pinned and open, the one visited longest ago first. */
   readonly #opened = new Set<SweepFile>()
@@ -22,12 +23,31 @@ export class SweepFiles {
     this.#options = options
   }
 
+  /** Of the channels that want something. */
+  get lists(): ReadonlySet<DiskList> {
+    return this.#lists
+  }
+
   get openCount(): number {
     return this.#opened.size
   }
 
-  get(partition: MapPartition): SweepFile | undefined {
-    return this.#files.get(partition)
+  listed(list: DiskList, partition: MapPartition): void {
+    this.#lists.add(list)
+    const file = this.#files.get(partition)
+    if (file !== undefined) file.listedCount += 1
+  }
+
+  unlisted(list: DiskList, partition: MapPartition): void {
+    const file = this.#files.get(partition)
+    if (file !== undefined) file.listedCount -= 1
+    this.#leave(list, file)
+  }
+
+  remove(list: DiskList, cursor: PartitionCursor): void {
+    const file = this.#files.get(cursor.partition)
+    file?.wants.delete(cursor)
+    this.#leave(list, file)
   }
 
   /** The file as it is known already, or from now on. */
@@ -35,31 +55,48 @@ export class SweepFiles {
     let file = this.#files.get(partition)
     if (file === undefined) {
       file = new SweepFile(partition)
-      file.listedCount = this.#options.listedCountOf(partition)
+      for (const list of this.#lists) file.listedCount += list.listed.countOf(partition)
       this.#files.set(partition, file)
     }
     return file
   }
 
-  open(file: SweepFile): Promise<PartitionReader> {
+  open(file: SweepFile, image?: FileImage): Promise<PartitionReader> {
     this.#opened.delete(file)
     this.#opened.add(file)
-    return file.open()
+    return file.open(image)
   }
 
-  /** So many entries more, or less, are listed of the partition. */
-  changeListed(partition: MapPartition, delta: 1 | -1): void {
-    const file = this.#files.get(partition)
-    if (file === undefined) return
-    file.listedCount += delta
-    this.dropIfUnwanted(file)
+  /** Makes the cursors of all channels that have it in their list and can take something now. */
+  begin(file: SweepFile): void {
+    for (const list of this.#lists) {
+      for (const cursor of list.begin(file.partition)) {
+        file.wants.set(cursor, list)
+        file.listedCount -= 1
+      }
+    }
+    this.#dropIfUnwanted(file)
   }
 
-  /** Forgets and closes it when no channel wants anything of it. */
-  dropIfUnwanted(file: SweepFile): void {
-    if (file.wants.size > 0 || file.listedCount > 0) return
-    this.#files.delete(file.partition)
-    this.#close(file)
+  /** It can't be read: fails every entry of it. */
+  fail(file: SweepFile, error: unknown): void {
+    for (const [cursor, list] of [...file.wants]) list.channel.fail(cursor, error)
+    for (const list of [...this.#lists]) {
+      for (;;) {
+        const entry = list.listed.take(file.partition)
+        if (entry === undefined) break
+        this.unlisted(list, file.partition)
+        list.channel.failEntry(entry, error)
+      }
+    }
+    this.#dropIfUnwanted(file)
+  }
+
+  /** The first partition at or behind `fileOrder` that some channel can take something of now. */
+  nextFrom(fileOrder: number): MapPartition | undefined {
+    let next: MapPartition | undefined
+    for (const list of this.#lists) next = earlier(next, list.nextFrom(fileOrder))
+    return next
   }
 
   /** Closes those visited longest ago. Two are always wanted: the present one and the next. */
@@ -74,10 +111,31 @@ export class SweepFiles {
   close(): void {
     for (const file of [...this.#opened]) this.#close(file)
     this.#files.clear()
+    this.#lists.clear()
+  }
+
+  #leave(list: DiskList, file: SweepFile | undefined): void {
+    if (list.isEmpty) this.#lists.delete(list)
+    if (file !== undefined) this.#dropIfUnwanted(file)
+  }
+
+  /** Forgets and closes it when no channel wants anything of it. */
+  #dropIfUnwanted(file: SweepFile): void {
+    if (file.wants.size > 0 || file.listedCount > 0) return
+    this.#files.delete(file.partition)
+    this.#close(file)
   }
 
   #close(file: SweepFile): void {
     this.#opened.delete(file)
     file.close(this.#options.onFault)
   }
+}
+
+export function earlier(
+  a: MapPartition | undefined,
+  b: MapPartition | undefined,
+): MapPartition | undefined {
+  if (a === undefined || b === undefined) return a ?? b
+  return b.fileOrder < a.fileOrder ? b : a
 }

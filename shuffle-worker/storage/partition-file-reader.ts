@@ -22,7 +22,7 @@ import {
 } from './partition-format.ts'
 import type { QueuedFile } from './queued-disk.ts'
 import type { ReadingFiles } from './reading-files.ts'
-import type { DiskRead, RegionIndex } from './storage-types.ts'
+import type { DiskRead, FileImage, RegionIndex } from './storage-types.ts'
 import { HeldRegionIndex, RunTable, runMemoryBytes } from './stored-region-index.ts'
 
 export interface PartitionFileSettings {
@@ -66,10 +66,10 @@ export class PartitionFile {
   }
 
   /** DATA_CORRUPT when the file isn't what the journal says; UNSUPPORTED_VERSION. */
-  static async open(settings: PartitionFileSettings): Promise<PartitionFile> {
+  static async open(settings: PartitionFileSettings, image?: FileImage): Promise<PartitionFile> {
     const file = await settings.files.acquire(settings.place)
     try {
-      const { table, reservation } = await readTable(file, settings)
+      const { table, reservation } = await readTable({ file, image }, settings)
       reservation.shrinkTo(table.regions.length * regionMemoryBytes)
       return new PartitionFile(settings, file, table.regions, reservation)
     } catch (error) {
@@ -83,7 +83,7 @@ export class PartitionFile {
   static async uncompressedBytes(settings: PartitionFileSettings): Promise<Float64Array> {
     const file = await settings.files.acquire(settings.place)
     try {
-      const { table, reservation } = await readTable(file, settings)
+      const { table, reservation } = await readTable({ file, image: undefined }, settings)
       reservation.release()
       return table.uncompressedBytes
     } finally {
@@ -95,10 +95,10 @@ export class PartitionFile {
     return this.#regions.length
   }
 
-  async regionIndex(regionIndex: number): Promise<RegionIndex> {
+  async regionIndex(regionIndex: number, image?: FileImage): Promise<RegionIndex> {
     let row = this.#rows.get(regionIndex)
     if (row === undefined) {
-      const table = this.#readRow(regionIndex)
+      const table = this.#readRow(regionIndex, image)
       row = { table, reservation: undefined, users: 0 }
       this.#rows.set(regionIndex, row)
     }
@@ -120,13 +120,7 @@ export class PartitionFile {
    * file there is nothing.
    */
   read(target: Uint8Array, position: number): DiskRead {
-    const { result, ended } = this.#file.read(target, position)
-    const whole = result.then((count) => {
-      if (count !== target.byteLength) throw corrupt('the file ends before the partition does')
-      return count
-    })
-    whole.catch(() => undefined)
-    return { result: whole, ended }
+    return readAll(this.#file, target, position)
   }
 
   /** Waits for reads under way when it is the file's last user. Rows still held are given up. */
@@ -137,7 +131,7 @@ export class PartitionFile {
     await this.#settings.files.recycle(this.#settings.place)
   }
 
-  async #readRow(regionIndex: number): Promise<RunTable> {
+  async #readRow(regionIndex: number, image: FileImage | undefined): Promise<RunTable> {
     const region = this.#regions[regionIndex]
     assert(region !== undefined, 'a region index is below the region count')
     const { ledger, place, facts } = this.#settings
@@ -150,7 +144,8 @@ export class PartitionFile {
       timeoutMs: indexMemoryTimeoutMs,
     })
     const position = place.offset + region.position + region.byteLength
-    const bytes = await readWhole(this.#file, {
+    const source = { file: this.#file, image }
+    const bytes = await readWhole(source, {
       length: region.rowLength,
       position,
       reservation,
@@ -186,8 +181,13 @@ export class PartitionFile {
   }
 }
 
+interface Source {
+  readonly file: QueuedFile
+  readonly image: FileImage | undefined
+}
+
 async function readTable(
-  file: QueuedFile,
+  source: Source,
   settings: PartitionFileSettings,
 ): Promise<{ readonly table: PartitionTable; readonly reservation: Reservation }> {
   const { ledger, place, facts } = settings
@@ -209,7 +209,7 @@ async function readTable(
     throw corrupt('the partition is shorter than a footer')
   }
   const end = place.offset + place.byteLength
-  const tail = await readWhole(file, {
+  const tail = await readWhole(source, {
     length: tailLength,
     position: end - tailLength,
     reservation,
@@ -222,7 +222,7 @@ async function readTable(
     let bytes: Uint8Array = tail.subarray(Math.max(0, tailLength - wanted), -footerLength)
     if (wanted > tailLength) {
       isReading = true
-      bytes = await readWhole(file, {
+      bytes = await readWhole(source, {
         length: footer.tableLength,
         position: end - wanted,
         reservation,
@@ -250,9 +250,13 @@ function checkFacts(stored: PartitionFacts, known: PartitionFacts): void {
 
 /** On failure the reservation is released, but not before the disk has let go of the memory. */
 async function readWhole(
-  file: QueuedFile,
+  { file, image }: Source,
   piece: { readonly length: number; readonly position: number; readonly reservation: Reservation },
 ): Promise<Uint8Array> {
+  const offset = image === undefined ? -1 : piece.position - image.start
+  if (image !== undefined && offset >= 0 && offset + piece.length <= image.bytes.byteLength) {
+    return image.bytes.subarray(offset, offset + piece.length)
+  }
   const target = Buffer.allocUnsafeSlow(piece.length)
   const { result, ended } = file.read(target, piece.position)
   try {
@@ -265,6 +269,17 @@ async function readWhole(
     })
     throw error
   }
+}
+
+/** Whole or an error. */
+export function readAll(file: QueuedFile, target: Uint8Array, position: number): DiskRead {
+  const { result, ended } = file.read(target, position)
+  const whole = result.then((count) => {
+    if (count !== target.byteLength) throw corrupt('the file ends before the partition does')
+    return count
+  })
+  whole.catch(() => undefined)
+  return { result: whole, ended }
 }
 
 function closedError(): ShuffleError {

@@ -147,12 +147,30 @@ export interface RegionIndex extends RegionRange {
   release(): void
 }
 
+/** Bytes of a partition's file, of neighbours in it too, that were read before. */
+export interface FileImage {
+  readonly bytes: Uint8Array
+  /** Position in the file of the first. */
+  readonly start: number
+}
+
+/** The file of a pinned partition, to be read together with neighbours before any is opened. */
+export interface PinnedFile {
+  /** As {@link PartitionReader.read}. */
+  read(target: Uint8Array, position: number): DiskRead
+  /** Exactly once. */
+  close(): Promise<void>
+}
+
 /** A pin on a committed partition: its bytes stay until `close`, even when it is released. */
 export interface PartitionReader {
   readonly partition: MapPartition
   readonly regionCount: number
-  /** DATA_CORRUPT when the stored row is damaged, BUSY when the index memory stays full. */
-  regionIndex(regionIndex: number): Promise<RegionIndex>
+  /**
+   * DATA_CORRUPT when the stored row is damaged, BUSY when the index memory stays full. What `image`
+   * holds is not read from the disk; it may be recycled when the promise has settled.
+   */
+  regionIndex(regionIndex: number, image?: FileImage): Promise<RegionIndex>
   /** Reads through the disk's queue; positions are absolute in the file. */
   read(target: Uint8Array, position: number): DiskRead
   /** Waits for reads under way. Idempotent. */
@@ -179,8 +197,13 @@ export interface MapPartition {
   readonly bufferSizeBytes: number
   readonly codec: string
   readonly totals: CommittedTotals
-  /** Pins at the call; PARTITION_RELEASED, DATA_CORRUPT or DISK_FAILED when it can't be opened. */
-  openReader(): Promise<PartitionReader>
+  /**
+   * Pins at the call; PARTITION_RELEASED, DATA_CORRUPT or DISK_FAILED when it can't be opened. `image`
+   * as in {@link PartitionReader.regionIndex}.
+   */
+  openReader(image?: FileImage): Promise<PartitionReader>
+  /** Pins at the call and reads nothing; errors as of `openReader`. */
+  openFile(): Promise<PinnedFile>
   /** Uncompressed bytes of each subpartition, from the file's table. */
   uncompressedBytes(): Promise<Float64Array>
 }

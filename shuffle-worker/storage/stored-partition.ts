@@ -11,16 +11,18 @@ import type { AllocationId, PartitionKey } from '../../client/common/ids.ts'
 import type { MemoryLedger } from '../memory/memory-ledger.ts'
 import { systemCodeOf } from './disk-operation.ts'
 import type { PartitionPlace } from './journal-records.ts'
-import { PartitionFile, type PartitionFileSettings } from './partition-file-reader.ts'
+import { PartitionFile, type PartitionFileSettings, readAll } from './partition-file-reader.ts'
 import type { PartitionFacts } from './partition-format.ts'
 import type { StorageDirectory } from './storage-directory.ts'
 import type {
   CommittedTotals,
   DiskRead,
+  FileImage,
   LossCause,
   MapPartition,
   PartitionExtent,
   PartitionReader,
+  PinnedFile,
   RegionIndex,
 } from './storage-types.ts'
 
@@ -102,14 +104,33 @@ export class StoredPartition implements MapPartition {
     return this.#pins
   }
 
-  async openReader(): Promise<PartitionReader> {
+  async openReader(image?: FileImage): Promise<PartitionReader> {
     this.#checkServed('committed')
     this.#pins += 1
-    const opening = (this.#file ??= PartitionFile.open(this.#fileSettings()))
+    const opening = (this.#file ??= PartitionFile.open(this.#fileSettings(), image))
     try {
       const file = await opening
       this.#checkServed('committed', 'releasing')
       return new StoredReader(this, file)
+    } catch (error) {
+      this.unpin()
+      throw this.noted(error)
+    }
+  }
+
+  async openFile(): Promise<PinnedFile> {
+    this.#checkServed('committed')
+    this.#pins += 1
+    const { files } = this.directory
+    try {
+      const file = await files.acquire(this.place)
+      return {
+        read: (target, position) => readAll(file, target, position),
+        close: () => {
+          this.unpin()
+          return files.recycle(this.place)
+        },
+      }
     } catch (error) {
       this.unpin()
       throw this.noted(error)
@@ -233,11 +254,11 @@ class StoredReader implements PartitionReader {
     return this.#file.regionCount
   }
 
-  async regionIndex(regionIndex: number): Promise<RegionIndex> {
+  async regionIndex(regionIndex: number, image?: FileImage): Promise<RegionIndex> {
     assert(!this.#isClosed, 'a closed reader reads no more')
     try {
       this.partition.checkServed()
-      return await this.#file.regionIndex(regionIndex)
+      return await this.#file.regionIndex(regionIndex, image)
     } catch (error) {
       throw this.partition.noted(error)
     }

@@ -111,7 +111,7 @@ describe('disk list', () => {
     state.mayBegin = false
     expect(list.nextFrom(0)).toBe(two.partition)
     expect(list.canTake(one)).toBe(false)
-    expect(list.plan(one)).toBeUndefined()
+    expect(list.plan(one, 1_000_000)).toBeUndefined()
     state.room = 10
     expect(list.nextFrom(0)).toBeUndefined()
   })

@@ -40,6 +40,7 @@ class Steps {
   readonly sink = new Sink()
   readonly cursor: PartitionCursor
   readonly reader: Promise<PartitionReader>
+  readBytesMax = 512 * 1024
 
   constructor(
     regions: readonly RegionContent[],
@@ -68,7 +69,7 @@ class Steps {
   /** Plans with this room and delivers the whole slice from one window. */
   async step(roomBytes: number): Promise<string | undefined> {
     await this.enter()
-    const slice = this.cursor.plan(roomBytes)
+    const slice = this.cursor.plan(roomBytes, this.readBytesMax)
     if (slice === undefined) return undefined
     const bytes = Buffer.alloc(slice.end - slice.start)
     const read = (await this.reader).read(bytes, slice.start)
@@ -143,7 +144,7 @@ describe('partition cursor', () => {
   it('plans nothing more behind a slice that room cut short', async () => {
     const steps = new Steps([{ kind: 'sorted', runs: [sized(3000, 3000), [], [], []] }], [0, 0])
     await steps.enter()
-    const slice = steps.cursor.plan(4096)
+    const slice = steps.cursor.plan(4096, steps.readBytesMax)
     expect(slice?.reachesEnd).toBe(false)
     expect(steps.cursor.isPlannable).toBe(false)
     if (slice !== undefined) steps.cursor.retire(slice)
@@ -160,9 +161,9 @@ describe('partition cursor', () => {
       [0, 0],
     )
     await steps.enter()
-    const first = steps.cursor.plan(10_000)
+    const first = steps.cursor.plan(10_000, steps.readBytesMax)
     await steps.enter()
-    const second = steps.cursor.plan(10_000)
+    const second = steps.cursor.plan(10_000, steps.readBytesMax)
     expect(steps.cursor.underWay).toBe(2)
     expect(steps.cursor.isFullyPlanned).toBe(true)
     steps.sink.entriesLeft = 1
@@ -198,7 +199,7 @@ describe('partition cursor', () => {
     ]) {
       const steps = new Steps([{ kind: 'sorted', runs: [sized(100), [], [], []] }], [0, 1])
       await steps.enter()
-      const slice = steps.cursor.plan(10_000)
+      const slice = steps.cursor.plan(10_000, steps.readBytesMax)
       if (slice === undefined) throw new Error('it is planned')
       const bytes = Buffer.alloc(slice.end - slice.start)
       await steps.bench.clock.drive((await steps.reader).read(bytes, slice.start).ended)

@@ -85,7 +85,7 @@ function make(options: { readonly sizes: readonly number[]; readonly memoryBytes
     const index = await reader.regionIndex(0)
     cursor.enterRegion(index)
     index.release()
-    const slice = list.plan(cursor)
+    const slice = list.plan(cursor, pipeline.readBytesMax)
     if (slice === undefined) throw new Error('it is planned')
     const limits = { readBytesMax: pipeline.readBytesMax, gapBytesMax: 0 }
     const listOf = (_slice: CursorSlice) => list

@@ -51,6 +51,57 @@ describe('a stored partition', () => {
     expect(partitions[1]?.extent.fileOrdinal).toBe(partitions[2]?.extent.fileOrdinal)
   })
 
+  it('is opened and read from an image of its segment without the disk, neighbours too', async () => {
+    const partitions: MapPartition[] = []
+    for (const index of [1, 2, 3]) partitions.push(await committed(partitionOf(index, 40)))
+    const [first] = partitions
+    const last = partitions.at(-1)
+    if (first === undefined || last === undefined) throw new Error('there are three')
+    const start = first.extent.offset
+    const bytes = Buffer.alloc(last.extent.offset + last.extent.byteLength - start)
+    const idle = virtual.disk().openFileCount
+    const pinned = await virtual.drive(first.openFile())
+    await virtual.drive(pinned.read(bytes, start).result)
+    virtual.disk().inject({ operation: 'read', fault: { kind: 'error', code: 'EIO' } })
+    const image = { bytes, start }
+    for (const partition of partitions) {
+      const reader = await virtual.drive(partition.openReader(image))
+      let entryCount = 0
+      for (let region = 0; region < reader.regionCount; region++) {
+        const index = await virtual.drive(reader.regionIndex(region, image))
+        expect(index.position).toBeGreaterThanOrEqual(partition.extent.offset)
+        entryCount += index.entryCount
+        index.release()
+      }
+      expect(entryCount).toBe(partition.totals.entryCount)
+      await virtual.drive(reader.close())
+    }
+    await virtual.drive(pinned.close())
+    expect(virtual.disk().openFileCount).toBe(idle)
+    expect(fixture.ledger.usedBytes('index')).toBe(0)
+  })
+
+  it('finds damage in an image as it does on the disk', async () => {
+    const partition = await committed(partitionOf(1, 40))
+    const { offset, byteLength } = partition.extent
+    const image = { bytes: Buffer.alloc(byteLength), start: offset }
+    await expect(virtual.drive(partition.openReader(image))).rejects.toMatchObject({
+      code: 'DATA_CORRUPT',
+    })
+    expect(fixture.store.lookup(partition.key).state).not.toBe('committed')
+  })
+
+  it('pins its file for reading neighbours until that is closed', async () => {
+    const partition = await committed(partitionOf(1, 40))
+    const pinned = await virtual.drive(partition.openFile())
+    fixture.store.release([partition.key])
+    await expect(partition.openFile()).rejects.toMatchObject({ code: 'PARTITION_RELEASED' })
+    const target = Buffer.alloc(partition.extent.byteLength)
+    const read = pinned.read(target, partition.extent.offset)
+    expect(await virtual.drive(read.result)).toBe(target.length)
+    await virtual.drive(pinned.close())
+  })
+
   it('stays readable after a reader failed to open it for want of descriptors', async () => {
     const partition = await committed(partitionOf(1, 1000))
     virtual.disk().inject({

@@ -110,7 +110,8 @@ export class Consumer implements ReadingOutput {
     const received = this.partition(segment.partition)
     const place = `${String(segment.regionIndex)}/${String(segment.subpartition)}`
     if (received.places.at(-1) !== place) {
-      expect(received.places).not.toContain(place)
+      // An expectation for each of 40,000 places is slow.
+      if (received.places.includes(place)) throw new Error(`the run ${place} comes twice`)
       received.places.push(place)
     }
     const run = `${String(segment.partition)}/${place}`

@@ -16,6 +16,7 @@ import {
 } from '../../../../client/protocol/entry.ts'
 import type {
   DiskRead,
+  FileImage,
   MapPartition,
   PartitionReader,
   RegionIndex,
@@ -40,6 +41,9 @@ export interface MemoryDisk {
   readonly reads: { readonly fileOrder: number; readonly start: number; readonly length: number }[]
   openReaders: number
   unreleasedIndexes: number
+  /** Tables and index rows read from the disk, not from an image. */
+  tableReads: number
+  indexReads: number
   /** Reads of this partition fail. */
   readonly failing: Set<number>
   readonly released: Set<number>
@@ -53,6 +57,8 @@ export function newDisk(clock: VirtualClock, random: VirtualRandom): MemoryDisk 
     reads: [],
     openReaders: 0,
     unreleasedIndexes: 0,
+    tableReads: 0,
+    indexReads: 0,
     failing: new Set(),
     released: new Set(),
   }
@@ -67,9 +73,35 @@ export function keyOf(partitionIndex: number): PartitionKey {
   }
 }
 
+/** A file that partitions share, each behind a header. */
+export class MemorySegment {
+  readonly ordinal: number
+  readonly #parts: Buffer[] = [Buffer.alloc(8, 0xdd)]
+  #length = 8
+  #bytes: Buffer | undefined
+
+  constructor(ordinal: number) {
+    this.ordinal = ordinal
+  }
+
+  get bytes(): Buffer {
+    this.#bytes ??= Buffer.concat(this.#parts)
+    return this.#bytes
+  }
+
+  /** Returns where it begins. */
+  append(bytes: Buffer): number {
+    this.#parts.push(Buffer.alloc(20, 0xdd), bytes)
+    this.#bytes = undefined
+    const offset = this.#length + 20
+    this.#length = offset + bytes.length
+    return offset
+  }
+}
+
 interface StoredRegion {
   readonly isBroadcast: boolean
-  readonly position: number
+  position: number
   /** Start of each run relative to the region, and its end. */
   readonly offsets: readonly number[]
   readonly entryCounts: readonly number[]
@@ -84,6 +116,8 @@ export function memoryPartition(
     readonly regions: readonly RegionContent[]
     /** Bytes between regions, as index rows are. */
     readonly gapBytes?: number
+    /** Where it lies; a file of its own without. `fileOrder` is only its number then. */
+    readonly segment?: MemorySegment | undefined
   },
 ): MapPartition {
   const parts: Buffer[] = []
@@ -112,14 +146,21 @@ export function memoryPartition(
     parts.push(Buffer.alloc(options.gapBytes ?? 40, 0xee))
     position += options.gapBytes ?? 40
   }
-  const file = Buffer.concat(parts)
+  const content = Buffer.concat(parts)
+  const offset = options.segment?.append(content) ?? 0
+  for (const region of stored) region.position += offset
+  const fileBytes = () => options.segment?.bytes ?? content
   const byteCount = stored.reduce((sum, region) => sum + (region.offsets.at(-1) ?? 0), 0)
   const partition: MapPartition = {
     key: keyOf(options.fileOrder),
     allocation: { managerEpoch: 1, jobEpoch: 1, sequence: options.fileOrder },
     directory,
-    extent: { fileOrdinal: options.fileOrder, offset: 0, byteLength: file.length },
-    fileOrder: options.fileOrder,
+    extent: {
+      fileOrdinal: options.segment?.ordinal ?? options.fileOrder,
+      offset,
+      byteLength: content.length,
+    },
+    fileOrder: options.segment ? options.segment.ordinal + offset / 2 ** 27 : options.fileOrder,
     subpartitionCount: options.subpartitionCount,
     bufferSizeBytes,
     codec: 'none',
@@ -128,19 +169,39 @@ export function memoryPartition(
       entryCount: 0,
       byteCount,
       recordCount: 0,
-      storedBytes: file.length,
+      storedBytes: content.length,
       durability: 'none',
     },
-    openReader: () => {
+    openReader: (image) => {
       if (disk.released.has(options.fileOrder)) {
         return Promise.reject(new ShuffleError('PARTITION_RELEASED', 'released'))
       }
       disk.openReaders += 1
-      return Promise.resolve(readerOf(disk, partition, stored, file))
+      if (!isInImage(partition, image)) disk.tableReads += 1
+      return Promise.resolve(readerOf(disk, partition, stored, fileBytes()))
+    },
+    openFile: () => {
+      if (disk.released.has(options.fileOrder)) {
+        return Promise.reject(new ShuffleError('PARTITION_RELEASED', 'released'))
+      }
+      disk.openReaders += 1
+      return Promise.resolve({
+        read: (target, position) => startRead(disk, partition, fileBytes(), { target, position }),
+        close: () => {
+          disk.openReaders -= 1
+          return Promise.resolve()
+        },
+      })
     },
     uncompressedBytes: () => Promise.resolve(new Float64Array(options.subpartitionCount)),
   }
   return partition
+}
+
+function isInImage(partition: MapPartition, image: FileImage | undefined): boolean {
+  const { offset, byteLength } = partition.extent
+  if (image === undefined || offset < image.start) return false
+  return offset + byteLength <= image.start + image.bytes.length
 }
 
 function encodeRun(run: readonly Uint8Array[], subpartition: number): Buffer[] {
@@ -168,7 +229,8 @@ function readerOf(
   return {
     partition,
     regionCount: stored.length,
-    regionIndex: (index) => {
+    regionIndex: (index, image) => {
+      if (!isInImage(partition, image)) disk.indexReads += 1
       const region = stored[index]
       if (region === undefined) return Promise.reject(new Error('no such region'))
       disk.unreleasedIndexes += 1
@@ -200,7 +262,7 @@ function startRead(
     })
   })
   const result = ended.then(() => {
-    if (disk.failing.has(partition.fileOrder)) {
+    if (disk.failing.has(partition.key.partitionIndex)) {
       throw new ShuffleError('DISK_FAILED', 'the read failed')
     }
     return Math.min(target.length, file.length - position)

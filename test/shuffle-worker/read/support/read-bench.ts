@@ -24,6 +24,7 @@ import {
   keyOf,
   type MemoryDisk,
   memoryPartition,
+  type MemorySegment,
   newDisk,
   type RegionContent,
 } from './memory-partition.ts'
@@ -81,11 +82,13 @@ export class ReadBench {
     fileOrder: number,
     subpartitionCount: number,
     regions: readonly RegionContent[],
+    segment?: MemorySegment,
   ): MapPartition {
     const partition = memoryPartition(this.disk, this.directory, {
       fileOrder,
       subpartitionCount,
       regions,
+      segment,
     })
     this.partitions.set(String(fileOrder), { state: 'committed', partition })
     return partition
