@@ -15,6 +15,7 @@ import org.apache.flink.runtime.executiongraph.AccessExecutionJobVertex;
 import org.apache.flink.runtime.executiongraph.AccessExecutionVertex;
 import org.apache.flink.runtime.minicluster.MiniCluster;
 import org.apache.flink.runtime.minicluster.MiniClusterConfiguration;
+import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.table.api.EnvironmentSettings;
 import org.apache.flink.table.api.TableEnvironment;
@@ -148,6 +149,22 @@ final class FlinkCluster implements AutoCloseable {
         AccessExecution attempt = task.getCurrentExecutionAttempt();
         sum += attempt.getIOMetrics() == null ? 0 : attempt.getIOMetrics().getNumBytesOut();
       }
+    }
+    return sum;
+  }
+
+  /** Network buffers in use in all TaskManagers, as their metrics say. */
+  long usedNetworkBuffers(SluiceCluster http) {
+    String rest = "http://" + cluster.getRestAddress().getNow(null).getHost() + ":" + cluster.getRestAddress().getNow(null).getPort();
+    long sum = 0;
+    for (JsonNode manager : http.get(rest + "/taskmanagers").path("taskmanagers")) {
+      JsonNode found =
+          http.get(
+              rest
+                  + "/taskmanagers/"
+                  + manager.path("id").asText()
+                  + "/metrics?get=Status.Shuffle.Netty.UsedMemorySegments");
+      sum += found.path(0).path("value").asLong(1);
     }
     return sum;
   }
