@@ -1,6 +1,7 @@
-// What the lists of read channels may take, counted in the ledger's control part: channels, listed
-// entries, and the cursors of entries that have been begun. One per worker. Channels of one stage
-// list the same partitions, so what is the same in their lists is kept, and counted, once.
+// What the lists of read channels may take, counted in the ledger's control part: listed entries, and
+// the cursors of those that have been begun. One per worker. Channels of one stage list the same
+// partitions, so what is the same in their lists is kept, and counted, once. What a channel takes
+// whatever it lists, a few KiB, is bounded by the limits of connections and channels instead.
 
 import { assert } from '../../client/common/assert.ts'
 import { ShuffleError } from '../../client/common/errors.ts'
@@ -19,13 +20,10 @@ export interface SharedOrder {
   release(): void
 }
 
-/** A view with its sender, and the one cursor that it may always have. */
-export const channelBytes = 3072
 /** A cursor, its slice, and its places in two maps. */
 export const cursorBytes = 384
 /** Cursors are paid for so many at a time. */
 export const cursorsPerReservation = 8
-const orderBytes = 256
 const orderEntryBytes = 8 + 2
 /** Lists that begin with the same partition and differ are compared so many at most. */
 const alikeMax = 4
@@ -81,7 +79,7 @@ export class ListMemory {
     const alike = this.#orders.get(first) ?? []
     let order = alike.find((each) => isSame(each, partitions, offsets))
     if (order === undefined) {
-      const bytes = orderBytes + partitions.length * orderEntryBytes
+      const bytes = partitions.length * orderEntryBytes
       const reservation = this.reserve(bytes, first.key.jobId)
       order = { partitions, offsets, reservation, users: 0 }
       if (alike.length < alikeMax) {
@@ -119,8 +117,8 @@ export class ListMemory {
 }
 
 /**
- * The cursors that one channel may have. One is always paid for, with the channel itself, so that
- * it goes on however short memory is; more as long as there is some.
+ * The cursors that one channel may have: one always, so that it goes on however short memory is; more
+ * as long as there is some.
  */
 export class CursorAllowance {
   readonly #memory: ListMemory

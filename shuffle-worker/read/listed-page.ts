@@ -25,8 +25,6 @@ export interface ListedEntry {
 export const pageEntriesMax = 4096
 /** Indexes of a page lie within so many. */
 export const pageIndexSpan = 2 ** 16
-/** The page, its arrays' heads, its reservation. */
-const pageBytes = 448
 const wordBits = 32
 
 export class ListedPage {
@@ -52,7 +50,7 @@ export class ListedPage {
     this.#ranges = rangesOf(sorted)
     this.#starts = startsOf(sorted)
     const ownBytes = this.#listed.byteLength + this.#ranges.byteLength
-    const bytes = pageBytes + ownBytes + (this.#starts?.byteLength ?? 0)
+    const bytes = ownBytes + (this.#starts?.byteLength ?? 0)
     this.#reservation = memory.reserve(bytes, sorted[0]?.partition.key.jobId)
     try {
       this.#order = memory.share(

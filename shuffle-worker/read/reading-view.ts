@@ -8,12 +8,11 @@ import type { JobId } from '../../client/common/ids.ts'
 import { ShuffleError } from '../../client/common/errors.ts'
 import { TimeInState, type StateSums } from '../../client/common/time-in-state.ts'
 import type { PartitionListEntry } from '../../client/protocol/partition-list.ts'
-import type { Reservation } from '../memory/memory-ledger.ts'
 import type { LookupResult, MapPartition } from '../storage/storage-types.ts'
 import { ChannelDisks, type DiskPart, type SweepScheduler } from './channel-disks.ts'
 import { CreditSender } from './credit-sender.ts'
 import type { DiskList, SweepChannel } from './disk-list.ts'
-import { channelBytes, CursorAllowance, type ListMemory } from './list-memory.ts'
+import { CursorAllowance, type ListMemory } from './list-memory.ts'
 import type { ListedEntry } from './listed-page.ts'
 import { PartitionCursor } from './partition-cursor.ts'
 import type { ReadMemory } from './read-memory.ts'
@@ -50,7 +49,6 @@ export class ReadingView implements SweepChannel {
   readonly #options: ReadingViewOptions
   readonly #sender: CreditSender
   readonly #disks: ChannelDisks
-  readonly #ownMemory: Reservation
   readonly #allowance: CursorAllowance
   /** Entries that have been begun and are neither finished, failed nor dropped, by their index. */
   readonly #cursors = new Map<number, PartitionCursor>()
@@ -63,11 +61,9 @@ export class ReadingView implements SweepChannel {
   #hasEnded = false
   #isClosed = false
 
-  /** BUSY when there is no memory for one more channel. */
   constructor(options: ReadingViewOptions) {
     this.#options = options
     const { listMemory, schedulerOf } = options
-    this.#ownMemory = listMemory.reserve(channelBytes, undefined)
     this.#allowance = new CursorAllowance(listMemory, () => this.#jobId)
     this.#disks = new ChannelDisks(this, { memory: listMemory, schedulerOf })
     this.#states = new TimeInState(options.clock, readStates)
@@ -112,7 +108,7 @@ export class ReadingView implements SweepChannel {
     return this.#states.sums()
   }
 
-  /** One AddPartitions frame. LIMIT_EXCEEDED and PROTOCOL end the channel. */
+  /** One AddPartitions frame. BUSY, LIMIT_EXCEEDED and PROTOCOL end the channel. */
   addPartitions(entries: readonly PartitionListEntry[]): void {
     if (this.#isClosed) return
     if (this.#hasEnded) throw new ShuffleError('PROTOCOL', 'AddPartitions after ReadEnd')
@@ -199,7 +195,6 @@ export class ReadingView implements SweepChannel {
       })
     }
     this.#sender.close()
-    this.#ownMemory.release()
     this.#states.enter('idle')
     this.#options.onClosed()
   }

@@ -49,7 +49,14 @@ describe('DescribeQueue', () => {
     resolve(false)
     await new Promise<void>((answered) => {
       setImmediate(() => {
-        queue.add(request(1, { send: () => answered() }), noFailure)
+        queue.add(
+          request(1, {
+            send: () => {
+              answered()
+            },
+          }),
+          noFailure,
+        )
       })
     })
   })
@@ -61,7 +68,14 @@ describe('DescribeQueue', () => {
       queue.add(request(1, { ready: () => Promise.reject(new Error('gone')) }), (error) =>
         failures.push(error),
       )
-      queue.add(request(1, { send: () => answered() }), noFailure)
+      queue.add(
+        request(1, {
+          send: () => {
+            answered()
+          },
+        }),
+        noFailure,
+      )
     })
     expect(failures).toEqual([new Error('gone')])
   })

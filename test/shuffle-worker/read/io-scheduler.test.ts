@@ -66,6 +66,24 @@ describe('io scheduler', () => {
     bench.expectNothingHeld()
   })
 
+  it('finishes a thousand channels on little memory: none waits for what came while a sweep ended', async () => {
+    const bench = new ReadBench({ memoryBytes: 1024 * 1024 })
+    const subpartitions = 1000
+    for (let index = 0; index < 2; index++) {
+      bench.add(index, subpartitions, [sorted(bench, subpartitions, () => [900])])
+    }
+    const consumers = Array.from({ length: subpartitions }, (_, subpartition) => {
+      const consumer = bench.open()
+      const range: [number, number] = [subpartition, subpartition]
+      consumer.view?.addPartitions([entryOf(0, 0, range), entryOf(1, 1, range)])
+      consumer.view?.end(2)
+      return consumer
+    })
+    await bench.clock.runUntil(() => consumers.every(({ finish }) => finish !== undefined))
+    await bench.clock.advance(1000)
+    bench.expectNothingHeld()
+  })
+
   it('keeps no more files open than its option says', async () => {
     const bench = new ReadBench({ openFilesMax: 4 })
     const files = 30

@@ -93,7 +93,7 @@ describe('listed page', () => {
     page.release()
     expect(bench.ledger.usedBytes('control')).toBe(0)
     // Enough for the page's own part and not for what is shared.
-    const left = 600
+    const left = 30
     const bytes = bench.ledger.partBytes('control') - left
     const held = bench.ledger.tryReserve({ purpose: 'control', bytes })
     expect(() => new ListedPage(wanted, memory)).toThrow(/control memory/)

@@ -1,6 +1,7 @@
 // The read side as a whole over partitions in memory: order, credit, resume, errors, liveness.
 
 import { describe, expect, it } from 'vitest'
+import type { PartitionListEntry } from '../../../client/protocol/partition-list.ts'
 import type { RegionContent } from './support/memory-partition.ts'
 import { bufferSizeBytes } from './support/memory-partition.ts'
 import { entryOf, ReadBench } from './support/read-bench.ts'
@@ -323,6 +324,69 @@ describe('read service', () => {
     consumer.view?.end(2)
     await bench.clock.runUntil(() => consumer.finish !== undefined)
     expect(consumer.finish?.frameCount).toBe(consumer.bodySizes.length)
+  })
+
+  it('counts at most 64 bytes for an entry of a list, and far less where channels list the same', () => {
+    const bench = new ReadBench({ memoryBytes: 16 * 1024 * 1024 })
+    const partitions = 1000
+    for (let index = 0; index < partitions; index++) {
+      bench.add(index, 100, [{ kind: 'sorted', runs: [] }])
+    }
+    const used = () => bench.ledger.usedBytes('control')
+    const openOne = (entryOfList: (index: number) => PartitionListEntry) => {
+      const consumer = bench.open()
+      consumer.isWritable = false
+      const before = used()
+      consumer.view?.addPartitions(Array.from({ length: partitions }, (_, i) => entryOfList(i)))
+      return { consumer, entryBytes: (used() - before) / partitions }
+    }
+    // The dearest: a range of its own for each, and each resumed somewhere.
+    const start = { regionIndex: 1, subpartition: 2, byteOffset: 3 }
+    const dearest = openOne((i) => entryOf(i, i, [i % 50, 99], { start }))
+    expect(dearest.entryBytes).toBeGreaterThan(0)
+    expect(dearest.entryBytes).toBeLessThanOrEqual(64)
+    dearest.consumer.view?.close()
+    const all = Array.from({ length: 100 }, (_, k) => openOne((i) => entryOf(i, i, [k, k])))
+    expect(all[0]?.entryBytes).toBeLessThanOrEqual(16)
+    for (const { entryBytes } of all.slice(1)) expect(entryBytes).toBeLessThanOrEqual(1)
+    expect(bench.service.openEntries).toBe(100 * partitions)
+    for (const { consumer } of all) consumer.view?.close()
+    bench.expectNothingHeld()
+  })
+
+  it('refuses a list with BUSY when control memory is taken, and takes it when it is free', async () => {
+    const bench = new ReadBench()
+    for (let index = 0; index < 40; index++) bench.add(index, 1, [sorted(bench, 1, () => [10])])
+    const consumer = bench.open()
+    const free = bench.ledger.partBytes('control') - bench.ledger.usedBytes('control')
+    const held = bench.ledger.tryReserve({ purpose: 'control', bytes: free - 100 })
+    const entries = Array.from({ length: 40 }, (_, i) => entryOf(i, i, [0, 0]))
+    expect(() => consumer.view?.addPartitions(entries)).toThrow(
+      expect.objectContaining({ code: 'BUSY' }),
+    )
+    consumer.view?.close()
+    const second = bench.open()
+    held?.release()
+    second.view?.addPartitions(entries)
+    second.view?.end(40)
+    await bench.clock.runUntil(() => second.finish !== undefined)
+  })
+
+  it('goes on with one cursor when there is control memory for no more', async () => {
+    const bench = new ReadBench()
+    for (let index = 0; index < 40; index++) {
+      bench.add(index, 1, [sorted(bench, 1, () => [3000, 3000, 3000])])
+    }
+    const consumer = bench.open()
+    consumer.view?.addPartitions(Array.from({ length: 40 }, (_, i) => entryOf(i, i, [0, 0])))
+    consumer.view?.end(40)
+    const free = bench.ledger.partBytes('control') - bench.ledger.usedBytes('control')
+    const held = bench.ledger.tryReserve({ purpose: 'control', bytes: free })
+    await bench.clock.runUntil(() => consumer.finish !== undefined)
+    expect(consumer.finish?.entryCount).toBe(120)
+    held?.release()
+    await bench.clock.advance(1000)
+    bench.expectNothingHeld()
   })
 
   it('refuses more entries than a channel may list, by the name of the option', () => {
