@@ -83,6 +83,12 @@ export class FrameDecoder {
     return this.#stage !== 'closed' && (this.#stage !== 'prefix' || this.#filled > 0)
   }
 
+  /** Number of the frame that has begun and not ended. */
+  get frameUnderWay(): number | undefined {
+    if (!this.isInsideFrame) return undefined
+    return this.#stage === 'prefix' ? this.#frameCount + 1 : this.#frameCount
+  }
+
   /** Bytes as they arrived; nothing of them is kept by reference. */
   push(bytes: Uint8Array): void {
     const source = bufferView(bytes)

@@ -106,6 +106,7 @@ export class ProtocolConnection {
       clock,
       intervalMs: this.#pingIntervalMs,
       idlePingsMax: options.idlePingsMax ?? 3,
+      frameUnderWay: () => this.#decoder.frameUnderWay,
       sentCount: () => this.#queue.sentCount,
       onPing: () => {
         this.#pingSequence = (this.#pingSequence + 1) >>> 0
@@ -113,6 +114,9 @@ export class ProtocolConnection {
       },
       onIdle: (silentMs) => {
         this.destroy(this.#lost(`nothing was heard from it for ${String(Math.round(silentMs))} ms`))
+      },
+      onFrameStuck: (stuckMs) => {
+        this.destroy(this.#lost(`a frame of it did not end for ${String(Math.round(stuckMs))} ms`))
       },
     })
   }

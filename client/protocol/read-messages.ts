@@ -155,7 +155,7 @@ export const Describe = defineMessage({
   body: 'control',
   bodyAbout: 'The keys as a partition list; ranges and starts are not looked at.',
   about:
-    'Asks for the totals of partitions. All keys in one frame; ask again on another channel for more.',
+    'Asks for the totals of partitions. All keys in one frame; ask again on another channel for more, BUSY when more than 32,768 keys of a connection are unanswered.',
   fields: {
     partitionCount: field(uint32, 'Entries in the body, 1 or more.'),
     withSubpartitions: field(boolean, 'Whether the bytes per subpartition are wanted too.'),

@@ -20,7 +20,8 @@ import {
   type ProtocolHandler,
 } from '../../client/protocol/protocol-connection.ts'
 import { wireErrorFields } from '../../client/protocol/wire-error.ts'
-import { describePartitions } from '../read/describe-partitions.ts'
+import type { DescribeRequest } from '../read/describe-partitions.ts'
+import { DescribeQueue } from '../read/describe-queue.ts'
 import type { ReadService } from '../read/read-service.ts'
 import type { ReadingOutput } from '../read/reading-output.ts'
 import type { ReadingView } from '../read/reading-view.ts'
@@ -69,6 +70,7 @@ export class ConnectionHandler implements ProtocolHandler {
   readonly #options: ConnectionHandlerOptions
   readonly #connection: ProtocolConnection
   readonly #channels = new Map<number, Channel>()
+  readonly #describes = new DescribeQueue()
   readonly #waitingForRoom: (() => void)[] = []
   #isReady = false
   #isClosed = false
@@ -217,8 +219,7 @@ export class ConnectionHandler implements ProtocolHandler {
   #describe(fields: MessageFields<'Describe'>, channelId: number, body: Uint8Array): void {
     const entries = decodePartitionList(body, fields.partitionCount)
     const channel: DescribeChannel = { kind: 'describe', isOver: false }
-    this.#channels.set(channelId, channel)
-    describePartitions({
+    const request: DescribeRequest = {
       entries,
       withSubpartitions: fields.withSubpartitions,
       lookup: this.#options.lookup,
@@ -233,10 +234,12 @@ export class ConnectionHandler implements ProtocolHandler {
         }
         return !channel.isOver && !this.#isClosed
       },
-    }).catch((error: unknown) => {
+    }
+    this.#describes.add(request, (error) => {
       this.#options.logger.error({ error }, 'answering Describe failed')
       if (isShuffleError(error)) this.#failChannel(channelId, error)
     })
+    this.#channels.set(channelId, channel)
   }
 
   #writingOutput(channelId: number): WritingOutput {

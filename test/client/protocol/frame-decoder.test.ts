@@ -154,6 +154,21 @@ describe('FrameDecoder', () => {
     }
   })
 
+  it('tells which frame is under way', () => {
+    const decoder = new FrameDecoder(new Recorder())
+    expect(decoder.frameUnderWay).toBeUndefined()
+    for (const number of [1, 2]) {
+      decoder.push(dataFrame.subarray(0, 3))
+      expect(decoder.frameUnderWay).toBe(number)
+      decoder.push(dataFrame.subarray(3, -1))
+      expect(decoder.frameUnderWay).toBe(number)
+      decoder.push(dataFrame.subarray(-1))
+      expect(decoder.frameUnderWay).toBeUndefined()
+    }
+    decoder.close()
+    expect(decoder.frameUnderWay).toBeUndefined()
+  })
+
   it('stops at once when the handler closes it from within', () => {
     const recorder = new Recorder()
     const decoder = new FrameDecoder(recorder)

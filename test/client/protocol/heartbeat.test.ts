@@ -4,11 +4,18 @@ import type { Clock } from '../../../client/common/clock.ts'
 import { VirtualClock } from '../../support/virtual-clock.ts'
 
 function makeHeartbeat(clock: Clock) {
-  const seen = { pings: 0, sent: 0, silentMs: [] as number[] }
+  const seen = {
+    pings: 0,
+    sent: 0,
+    silentMs: [] as number[],
+    stuckMs: [] as number[],
+    frame: undefined as number | undefined,
+  }
   const heartbeat = new Heartbeat({
     clock,
     intervalMs: 1_000,
     idlePingsMax: 3,
+    frameUnderWay: () => seen.frame,
     sentCount: () => seen.sent,
     onPing: () => {
       seen.pings += 1
@@ -16,6 +23,9 @@ function makeHeartbeat(clock: Clock) {
     },
     onIdle: (silentMs) => {
       seen.silentMs.push(silentMs)
+    },
+    onFrameStuck: (stuckMs) => {
+      seen.stuckMs.push(stuckMs)
     },
   })
   return { heartbeat, seen }
@@ -39,6 +49,31 @@ describe('Heartbeat', () => {
     await clock.advance(10_000)
     expect(seen).toMatchObject({ pings: 2, silentMs: [3_000] })
     expect(clock.timerCount).toBe(0)
+  })
+
+  it('gives up a peer that sends a frame byte by byte and never ends it', async () => {
+    const clock = new VirtualClock()
+    const { heartbeat, seen } = makeHeartbeat(clock)
+    heartbeat.start(0)
+    seen.frame = 7
+    await repeat(clock, 320, 100, () => {
+      heartbeat.heard()
+    })
+    expect(seen).toMatchObject({ stuckMs: [30_000], silentMs: [] })
+    expect(clock.timerCount).toBe(0)
+  })
+
+  it('lets every frame have its time', async () => {
+    const clock = new VirtualClock()
+    const { heartbeat, seen } = makeHeartbeat(clock)
+    heartbeat.start(0)
+    let heardCount = 0
+    await repeat(clock, 400, 500, () => {
+      heartbeat.heard()
+      seen.frame = Math.floor(heardCount++ / 50)
+    })
+    heartbeat.stop()
+    expect(seen).toMatchObject({ stuckMs: [], silentMs: [] })
   })
 
   it('sends no ping while both sides talk', async () => {

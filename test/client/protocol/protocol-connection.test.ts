@@ -387,6 +387,21 @@ describe('ProtocolConnection: signs of life', () => {
     expect(clock.timerCount).toBe(0)
   })
 
+  it('gives up a peer that never ends a frame, though bytes of it come', async () => {
+    const { clock, worker } = bareClient({ pingIntervalMs: 1_000 })
+    worker.network.arrive(frame(messages.Hello, 0, { ...helloFields(clientHandshake, 500) }))
+    const ping = frame(messages.Ping, 0, { sequence: 1 })
+    worker.network.arrive(ping.subarray(0, 12))
+    // A body that never ends would do the same; here a frame whose header comes too slowly.
+    for (let second = 0; second < 32 && !worker.isClosed; second += 1) {
+      if (second > 0 && second < 4) worker.network.arrive(ping.subarray(11 + second, 12 + second))
+      if (second >= 4) worker.network.arrive(Buffer.alloc(0))
+      await clock.advance(1_000)
+    }
+    expect(worker.closedBy?.message).toContain('a frame of it did not end')
+    expect(clock.timerCount).toBe(0)
+  })
+
   it('waits as long as the slower of both intervals says', async () => {
     const { clock, worker } = bareClient({ pingIntervalMs: 1_000 })
     worker.network.arrive(frame(messages.Hello, 0, { ...helloFields(clientHandshake, 5_000) }))
