@@ -135,7 +135,7 @@ public enum MessageType {
       new Field("frameCount", "u64", 1),
       new Field("entryCount", "u64", 1),
       new Field("byteCount", "u64", 1)),
-  /** Asks for the totals of partitions. All keys in one frame; ask again on another channel for more. */
+  /** Asks for the totals of partitions. All keys in one frame; ask again on another channel for more, BUSY when more than 32,768 keys of a connection are unanswered. */
   DESCRIBE("Describe", 48, Direction.CLIENT_TO_WORKER, ChannelUse.OPENS, BodyKind.CONTROL,
       new Field("partitionCount", "u32", 1),
       new Field("withSubpartitions", "bool", 1)),
