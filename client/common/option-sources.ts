@@ -36,6 +36,8 @@ export interface DeclaredNames {
 
 /** A configuration file larger than this is not one. */
 const yamlLengthMax = 1024 * 1024
+/** The options' own keys have three parts; an alias can make a mapping contain itself. */
+const yamlDepthMax = 8
 
 const yamlRoot = 'remote-shuffle'
 
@@ -205,7 +207,14 @@ function parseYaml(text: string, path: string, problems: string[]): unknown {
     const [line] = error.message.split('\n')
     problems.push(`${path}: ${line ?? error.code}`)
   }
-  return document.errors.length > 0 ? {} : (document.toJS({ maxAliasCount: 100 }) ?? {})
+  if (document.errors.length > 0) return {}
+  try {
+    return document.toJS({ maxAliasCount: 100 }) ?? {}
+  } catch (error) {
+    // An alias that nothing defines, or too many of them.
+    problems.push(`${path}: ${error instanceof Error ? error.message : String(error)}`)
+    return {}
+  }
 }
 
 /** Nested mappings as dotted names with their scalar or list values. */
@@ -218,6 +227,10 @@ function flatten(
   if (typeof node !== 'object' || node === null || Array.isArray(node)) {
     if (prefix === '') problems.push(`${path}: must be a mapping with ${yamlRoot} at its top`)
     return prefix === '' ? [] : [{ name: prefix, value: node }]
+  }
+  if (prefix.split('.').length > yamlDepthMax) {
+    problems.push(`${path}: ${prefix.slice(0, 40)}… is nested too deeply, or contains itself`)
+    return []
   }
   return Object.entries(node).flatMap(([key, value]) =>
     flatten(value, prefix === '' ? key : `${prefix}.${key}`, problems, path),

@@ -149,6 +149,8 @@ describe('YAML', () => {
     ['- a\n- b\n', /must be a mapping/],
     ['just text', /must be a mapping/],
     ['a: [1\n', /a\.yaml: .*line/],
+    ['a: *nobody\n', /a\.yaml: .*nobody/],
+    ['remote-shuffle: &x\n  manager: *x\n', /a\.yaml: .*contains itself/],
     ['a: 1\na: 2\n', /a\.yaml: .*unique/i],
     [`x: "${'y'.repeat(1024 * 1024)}"`, /larger than/],
   ])('refuses %j', (text, problem) => {
