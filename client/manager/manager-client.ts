@@ -14,6 +14,7 @@ import {
   type PartitionKey,
   type WorkerId,
 } from '../common/ids.ts'
+import { JoinedSignal } from '../common/joined-signal.ts'
 import type { Logger } from '../common/log.ts'
 import type { World } from '../common/world.ts'
 import { managerApi } from './api.ts'
@@ -133,10 +134,24 @@ export class ManagerClient implements PartitionLocator {
     input: CallInput<R>,
     options: CallOptions = {},
   ): Promise<CallAnswer<R>> {
+    if (options.signal === undefined) {
+      return await this.#callUntil(route, input, { ...options, signal: this.#closed.signal })
+    }
+    const joined = new JoinedSignal(options.signal, this.#closed.signal)
+    try {
+      return await this.#callUntil(route, input, { ...options, signal: joined.signal })
+    } finally {
+      joined.release()
+    }
+  }
+
+  async #callUntil<R extends Route>(
+    route: R,
+    input: CallInput<R>,
+    options: CallOptions & { readonly signal: AbortSignal },
+  ): Promise<CallAnswer<R>> {
     const { clock } = this.#world
-    const signal = options.signal
-      ? AbortSignal.any([options.signal, this.#closed.signal])
-      : this.#closed.signal
+    const { signal } = options
     const deadlineMs = clock.nowMs() + (options.retryForMs ?? this.#retryForMs)
     const body = input.body === undefined ? undefined : JSON.stringify(input.body)
     for (let tries = 0; ; tries++) {
