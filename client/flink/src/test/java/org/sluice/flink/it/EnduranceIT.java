@@ -11,8 +11,10 @@ import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.DisplayName;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 
 /** What is done often leaves nothing behind. */
+@ExtendWith(Progress.class)
 class EnduranceIT {
   private static final long RECORDS = 200_000;
   private static final int JOBS = Integer.getInteger("sluice.jobs", 100);

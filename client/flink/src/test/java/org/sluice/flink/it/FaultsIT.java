@@ -17,8 +17,10 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.DisplayName;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 
 /** What goes wrong, each with what should come of it. */
+@ExtendWith(Progress.class)
 class FaultsIT {
   private static final long RECORDS = 400_000;
   private static final long NEVER = -1;

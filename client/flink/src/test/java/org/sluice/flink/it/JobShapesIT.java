@@ -30,8 +30,10 @@ import org.apache.flink.util.CloseableIterator;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.DisplayName;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 
 /** Jobs of many shapes give the right results. */
+@ExtendWith(Progress.class)
 class JobShapesIT {
   private static final long RECORDS = 200_000;
 
@@ -313,7 +315,7 @@ class JobShapesIT {
           getRuntimeContext().getTaskInfo().getIndexOfThisSubtask() == 0
               && getRuntimeContext().getTaskInfo().getAttemptNumber() == 0;
       if (isSlow) {
-        Thread.sleep(50);
+        Thread.sleep(20);
       }
       return value;
     }
@@ -330,6 +332,8 @@ class JobShapesIT {
                 3,
                 change -> {
                   change.setString("execution.batch.speculative.enabled", "true");
+                  // Both TaskManagers are on this host, which must not be avoided.
+                  change.setString("execution.batch.speculative.block-slow-node-duration", "0s");
                   change.setString("slow-task-detector.check-interval", "200ms");
                   change.setString(
                       "slow-task-detector.execution-time.baseline-lower-bound", "1s");

@@ -10,8 +10,10 @@ import org.apache.flink.table.api.TableEnvironment;
 import org.junit.jupiter.api.DisplayName;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 
 /** Queries give on Sluice what they give on Flink's own shuffle. */
+@ExtendWith(Progress.class)
 class SqlJoinIT {
   @Test
   @Tag("quick")

@@ -14,8 +14,10 @@ import org.apache.flink.util.CloseableIterator;
 import org.junit.jupiter.api.DisplayName;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 
 /** The first job that anybody tries. */
+@ExtendWith(Progress.class)
 @Tag("quick")
 class WordCountIT {
   private static final int RECORDS = 400_000;
