@@ -9,6 +9,7 @@ export interface ManagerMetrics {
   readonly requests: Counter<'call' | 'status'>
   readonly requestSeconds: Histogram<'call'>
   readonly errors: Counter<'code'>
+  readonly clientReports: Counter<'code'>
   readonly requestBytes: Counter
   readonly answerBytes: Counter
   readonly allocations: Counter
@@ -18,14 +19,6 @@ export interface ManagerMetrics {
 
 export function declareManagerMetrics(registry: Registry): ManagerMetrics {
   const registers = [registry]
-  const errors = new Counter({
-    name: 'sluice_manager_errors_total',
-    help: 'Calls answered with an error, by code.',
-    labelNames: ['code'] as const,
-    registers,
-  })
-  // An alert sees a counter rise from 0, not begin at 1.
-  for (const code of Object.keys(errorTable)) errors.inc({ code }, 0)
   return {
     requests: new Counter({
       name: 'sluice_manager_http_requests_total',
@@ -40,7 +33,14 @@ export function declareManagerMetrics(registry: Registry): ManagerMetrics {
       buckets: [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10],
       registers,
     }),
-    errors,
+    errors: countByCode(registry, {
+      name: 'sluice_manager_errors_total',
+      help: 'Calls answered with an error, by code.',
+    }),
+    clientReports: countByCode(registry, {
+      name: 'sluice_manager_client_reports_total',
+      help: 'Failed reads and writes that task processes reported, by code.',
+    }),
     requestBytes: new Counter({
       name: 'sluice_manager_http_request_bytes_total',
       help: 'Bytes of request bodies.',
@@ -67,6 +67,16 @@ export function declareManagerMetrics(registry: Registry): ManagerMetrics {
       registers,
     }),
   }
+}
+
+/** A counter with a series for every code: an alert sees it rise from 0, not begin at 1. */
+function countByCode(
+  registry: Registry,
+  facts: { readonly name: string; readonly help: string },
+): Counter<'code'> {
+  const counter = new Counter({ ...facts, labelNames: ['code'] as const, registers: [registry] })
+  for (const code of Object.keys(errorTable)) counter.inc({ code }, 0)
+  return counter
 }
 
 /** Figures that are read from the cluster when they are asked for. */

@@ -71,7 +71,7 @@ export async function createApp(
   // In a plugin of its own, so that it comes after swagger's hook on routes.
   await app.register((routes, _options, done) => {
     registerHealthRoutes(routes, parts)
-    registerJobRoutes(routes, parts.cluster)
+    registerJobRoutes(routes, parts.cluster, parts.metrics)
     registerPartitionRoutes(routes, parts.cluster, parts.metrics)
     registerWorkerRoutes(routes, parts.cluster)
     registerClusterRoutes(routes, parts.cluster, parts.version)

@@ -1,17 +1,22 @@
 // Calls of job masters about their jobs.
 
 import type { FastifyInstance } from 'fastify'
-import { isShuffleError } from '../../client/common/errors.ts'
+import { errorTable, isShuffleError } from '../../client/common/errors.ts'
 import type { JobId } from '../../client/common/ids.ts'
 import { managerApi } from '../../client/manager/api.ts'
 import type { JobBeat, JobBeatAnswer } from '../../client/manager/api-jobs.ts'
 import { jobPoll, type Cluster } from '../cluster/cluster.ts'
+import type { ManagerMetrics } from '../manager-metrics.ts'
 import { numberOf, registerCall } from './route-registration.ts'
 
 /** Longest wait that a caller may ask for: its silence must be noticed. */
 export const pollWaitMaxMs = 60_000
 
-export function registerJobRoutes(app: FastifyInstance, cluster: Cluster): void {
+export function registerJobRoutes(
+  app: FastifyInstance,
+  cluster: Cluster,
+  metrics: ManagerMetrics,
+): void {
   const { clock, options, jobLists } = cluster
 
   registerCall(app, { name: 'registerJob', route: managerApi.registerJob }, ({ params, body }) => ({
@@ -67,6 +72,8 @@ export function registerJobRoutes(app: FastifyInstance, cluster: Cluster): void 
       cluster.jobs.addTimeInState(job, body.timeInStateMs)
       for (const failure of body.failures) {
         cluster.events.add({ type: 'client-report', jobId: job.jobId, ...failure })
+        // A newer client may know codes that this manager doesn't.
+        if (failure.code in errorTable) metrics.clientReports.inc({ code: failure.code })
       }
       return {}
     },

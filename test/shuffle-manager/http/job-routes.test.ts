@@ -94,8 +94,8 @@ test('deleting a job is idempotent, and not for those who lost it', async () => 
   expect((await call('DELETE', '/v1/jobs/nobody')).body).toEqual({ releasedCount: 0 })
 })
 
-test("clients' reports become events, and their sums the job's", async () => {
-  const { call, state } = await withJob()
+test("clients' reports become events and counters, and their sums the job's", async () => {
+  const { call, state, registry } = await withJob()
   const failure = {
     dataSetId: 'd',
     partitionIndex: 3,
@@ -103,12 +103,20 @@ test("clients' reports become events, and their sums the job's", async () => {
     workerId: 'w1',
     code: 'DATA_CORRUPT',
   }
-  const body = { failures: [failure], timeInStateMs: { credit: 12.5 } }
+  const unknown = { ...failure, code: 'OF_A_LATER_VERSION' }
+  const body = { failures: [failure, unknown], timeInStateMs: { credit: 12.5 } }
   expect((await call('POST', '/v1/jobs/job/reports', body)).status).toBe(200)
   await call('POST', '/v1/jobs/job/reports', { failures: [], timeInStateMs: { credit: 1 } })
   expect((await call('GET', '/v1/events')).body).toMatchObject({
-    events: [{ type: 'job-registered' }, { type: 'client-report', jobId: 'job', ...failure }],
+    events: [
+      { type: 'job-registered' },
+      { type: 'client-report', jobId: 'job', ...failure },
+      { type: 'client-report', jobId: 'job', ...unknown },
+    ],
   })
+  const text = await registry.metrics()
+  expect(text).toContain('sluice_manager_client_reports_total{code="DATA_CORRUPT"} 1')
+  expect(text).not.toContain('OF_A_LATER_VERSION')
   expect((await call('GET', '/v1/jobs')).body).toMatchObject({
     jobs: [{ timeInStateMs: { credit: 13.5 } }],
   })

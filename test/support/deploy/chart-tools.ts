@@ -68,6 +68,8 @@ export async function run(
 export interface RenderOptions {
   readonly helm?: string
   readonly release?: string
+  /** Its folder; the project's own unless given. */
+  readonly chart?: string
   /** Names of files in test/helm/values, without `.yaml`. */
   readonly files?: readonly string[]
   /** Values by their path, as for `--set-json`. */
@@ -76,7 +78,13 @@ export interface RenderOptions {
 
 /** The text that helm renders, or what it refuses. */
 export async function helmTemplate(options: RenderOptions = {}): Promise<Outcome> {
-  const { helm = 'helm-3', release = 'rel', files = ['defaults'], set = {} } = options
+  const {
+    helm = 'helm-3',
+    release = 'rel',
+    files = ['defaults'],
+    set = {},
+    chart = chartFolder,
+  } = options
   const values = files.flatMap((name) => [
     '--values',
     join(projectRoot, 'test/helm/values', `${name}.yaml`),
@@ -86,14 +94,7 @@ export async function helmTemplate(options: RenderOptions = {}): Promise<Outcome
     `${path}=${JSON.stringify(value)}`,
   ])
   const target = ['--namespace', namespace, '--kube-version', kubernetesVersion]
-  return await run(toolPath(helm), [
-    'template',
-    release,
-    chartFolder,
-    ...target,
-    ...values,
-    ...more,
-  ])
+  return await run(toolPath(helm), ['template', release, chart, ...target, ...values, ...more])
 }
 
 export async function render(options: RenderOptions = {}): Promise<Manifest[]> {

@@ -117,6 +117,20 @@ function clusterRows(): Row[] {
         panel('Errors of the manager', 'Calls per second answered with an error.', 'ops', [
           [`sum by (code) (${rate('sluice_manager_errors_total', of())}) > 0`, '{{code}}'],
         ]),
+        panel(
+          'Reports of clients',
+          'Failed reads and writes that task processes reported.',
+          'ops',
+          [
+            [
+              `sum by (code) (${rate('sluice_manager_client_reports_total', of())}) > 0`,
+              '{{code}}',
+            ],
+          ],
+        ),
+        panel('Restarts of the manager', 'Its epoch: each start has a higher one.', 'short', [
+          [`changes(sluice_manager_epoch${of()}[1h])`, 'restarts'],
+        ]),
         panel('Partitions lost', 'Committed partitions that can no longer be served.', 'ops', [
           [`sum by (cause) (${rate('sluice_worker_partitions_lost_total', of())})`, '{{cause}}'],
         ]),
@@ -365,6 +379,12 @@ function pressureRows(): Row[] {
         panel('Credit', 'Granted and not yet used.', 'short', [
           [`sum by (kind) (sluice_worker_credit_outstanding${of()})`, '{{kind}}'],
         ]),
+        panel(
+          'Time in state',
+          'Seconds per second, of all jobs, as workers and clients told.',
+          'short',
+          [[`sum by (state) (${rate('sluice_manager_time_in_state_seconds', of())})`, '{{state}}']],
+        ),
         panel('Regions waiting', 'Open regions that wait for their first credit.', 'short', [
           [`sum(sluice_worker_regions_waiting${of()})`, 'regions'],
         ]),
