@@ -477,7 +477,7 @@ class JobLife {
     const allocated = await this.#allocate(slot)
     if (allocated === undefined) return
     this.#release(allocated.descriptor, allocated.attempt)
-    await this.#pause(this.#random.between(0, 300))
+    await this.#pause(2 ** this.#random.between(0, 13))
     const task = this.#taskAttempt(slot.stageIndex, slot.index, allocated, undefined)
     const { key, holders } = allocated.descriptor
     const worker = this.#context.cluster.workers.find(
@@ -487,7 +487,7 @@ class JobLife {
     const isTold = worker?.running?.store.lookup(key).state === 'released'
     try {
       await task.run({ withoutInputs: true })
-      if (isTold && worker?.starts === before) {
+      if (isTold && worker.starts === before) {
         this.#context.onFinding(`a write after its release was taken: ${partitionKeyText(key)}`)
       }
       this.#context.note(`zombie ${partitionKeyText(allocated.descriptor.key)} committed`)

@@ -6,7 +6,6 @@ import { BufferPool } from '../../client/common/buffer-pool.ts'
 import type { Disk, DiskFile } from '../../client/common/disk.ts'
 import { HttpTransport } from '../../client/manager/http-transport.ts'
 import { EntryChecksum } from '../../client/protocol/entry.ts'
-import { noRegion } from '../../client/protocol/messages.ts'
 import { ProtocolConnection } from '../../client/protocol/protocol-connection.ts'
 import { InputPartition } from '../../client/read/input-partition.ts'
 import { PartitionLedger } from '../../shuffle-manager/cluster/partition-ledger.ts'
@@ -15,7 +14,6 @@ import { DataStore } from '../../shuffle-worker/storage/data-store.ts'
 import { KeyMemory } from '../../shuffle-worker/storage/key-memory.ts'
 import { PartitionFileWriter } from '../../shuffle-worker/storage/partition-file-writer.ts'
 import { RunTable } from '../../shuffle-worker/storage/stored-region-index.ts'
-import type { RegionRun } from '../../shuffle-worker/storage/storage-types.ts'
 import { seamMutation } from './process.ts'
 
 export interface Mutant {
@@ -83,16 +81,14 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'credit-off-by-one',
-    about: 'a worker grants writers one credit more than it counts',
+    about: 'both sides grant one credit more than they count',
     install: patched(ProtocolConnection, 'send', (original, _self, args) => {
       const [declaration, channelId, fields] = args as [
         { readonly name: string },
         number,
-        { readonly credit: number; readonly regionIndex: number },
+        { readonly credit: number },
       ]
-      if (declaration.name !== 'AddCredit' || fields.regionIndex === noRegion) {
-        return original(...args)
-      }
+      if (declaration.name !== 'AddCredit') return original(...args)
       return original(declaration, channelId, { ...fields, credit: fields.credit + 1 })
     }),
   },
@@ -106,7 +102,11 @@ export const mutants: readonly Mutant[] = [
               ...file,
               write: (parts, position) => {
                 const copies = parts.map((part) => Uint8Array.from(part))
-                void file.write(copies, position).catch(() => undefined)
+                const late = async () => {
+                  await file.sizeBytes()
+                  await file.write(copies, position)
+                }
+                late().catch(() => undefined)
                 return Promise.resolve()
               },
             }
@@ -134,7 +134,24 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'stale-allocation-accepted',
     about: 'a worker takes a write of a key that it was told to release',
-    install: patched(KeyMemory, 'fateOf', () => undefined),
+    install: () => {
+      let isOpening = false
+      const undoOpen = patched(DataStore, 'openWrite', (original, _self, args) => {
+        isOpening = true
+        try {
+          return original(...args)
+        } finally {
+          isOpening = false
+        }
+      })()
+      const undoFate = patched(KeyMemory, 'fateOf', (original, _self, args) =>
+        isOpening ? undefined : original(...args),
+      )()
+      return () => {
+        undoOpen()
+        undoFate()
+      }
+    },
   },
   {
     name: 'leaked-buffer-on-close',
@@ -165,23 +182,22 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'wrong-range-by-one',
     about: 'a range of several subpartitions is served without its last',
-    install: patched(RunTable, 'runs', (original, _self, [first, last]) =>
+    install: patched(RunTable, 'range', (original, _self, [first, last]) =>
       original(first, (last as number) > (first as number) ? (last as number) - 1 : last),
     ),
   },
   {
     name: 'order-broken',
-    about: 'the runs of a region are served in descending order',
-    install: patched(RunTable, 'runs', (original, _self, args) =>
-      [...(original(...args) as Iterable<RegionRun>)].reverse(),
-    ),
-  },
-  {
-    name: 'not-yet-reads-as-another',
-    about: 'a partition that is being written is said never to have been',
-    install: patched(DataStore, 'lookup', (original, _self, args) => {
-      const result = original(...args) as { readonly state: string }
-      return result.state === 'writing' ? { state: 'unknown' } : result
+    about: 'the runs of a frame are sent in the opposite order',
+    install: patched(ProtocolConnection, 'send', (original, _self, args) => {
+      const [declaration, channelId, fields, body, ...rest] = args as [
+        { readonly name: string },
+        number,
+        object,
+        readonly Uint8Array[] | undefined,
+      ]
+      if (declaration.name !== 'ReadData' || body === undefined) return original(...args)
+      return original(declaration, channelId, fields, [reversedSegments(body)], ...rest)
     }),
   },
   {
@@ -221,3 +237,15 @@ export const mutants: readonly Mutant[] = [
     install: patched(EntryChecksum, 'of', () => 0),
   },
 ]
+
+/** A body of ReadData: segments of a header (the fourth field is the length that follows) and entries. */
+function reversedSegments(body: readonly Uint8Array[]): Uint8Array {
+  const bytes = Buffer.concat(body)
+  const segments: Buffer[] = []
+  for (let at = 0; at < bytes.length;) {
+    const end = at + 16 + bytes.readUInt32BE(at + 12)
+    segments.unshift(bytes.subarray(at, end))
+    at = end
+  }
+  return Buffer.concat(segments)
+}
