@@ -79,7 +79,7 @@ describe('help and options', () => {
       const run = await sluice([command, '--help'])
       expect(run.code, run.stderr).toBe(0)
       expect(run.stdout).toMatch(/^Usage: sluice/)
-      expect(run.stdout, command).toMatch(/Options:\n  --/)
+      expect(run.stdout, command).toMatch(/Options:\n {2}--/)
     }
   })
 

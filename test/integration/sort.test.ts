@@ -109,7 +109,7 @@ describe('sluice sort makes what LC_ALL=C sort makes', { timeout: runTimeoutMs }
     for (const { run } of cluster.workers) {
       const peakBytes = peakMemoryBytes(run?.pid ?? 0)
       expect(peakBytes).toBeLessThan(workerPoolBytes + 100 * 1024 * 1024)
-      console.log(`worker: ${(peakBytes / 1048576).toFixed(1)} MiB at most`)
+      process.stdout.write(`worker: ${(peakBytes / 1048576).toFixed(1)} MiB at most\n`)
     }
   })
 

@@ -45,7 +45,7 @@ export class EmbeddedClient implements AsyncDisposable {
   /** Starts a master and registers the job. */
   static async start(options: EmbeddedClientOptions): Promise<EmbeddedClient> {
     const client = new EmbeddedClient(options)
-    client.master.start()
+    await client.master.start()
     await client.master.registerJob({
       jobId: client.jobId,
       onPartitionsLost: (lost) => client.lost.push(...lost),
