@@ -182,6 +182,20 @@ describe('reading view', () => {
     }).toThrow(/after ReadEnd/)
   })
 
+  it('tells waiting for its turn from waiting for the disk', async () => {
+    const bench = new ReadBench()
+    bench.add(0, 1, [{ kind: 'sorted', runs: [[bench.payload(1000)]] }])
+    bench.disk.latencyMs = [40, 40]
+    const consumer = bench.open()
+    consumer.view?.addPartitions([entryOf(0, 0, [0, 0])])
+    await bench.clock.advance(20)
+    const sums = consumer.view?.stateSums()
+    expect(sums).toMatchObject({ disk: 20, 'disk-queue': 0 })
+    consumer.view?.close()
+    await bench.clock.advance(1000)
+    bench.expectNothingHeld()
+  })
+
   it('says what it waits for', async () => {
     const { view, bench, consumer } = make(1)
     await bench.clock.advance(100)
