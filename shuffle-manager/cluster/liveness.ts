@@ -97,10 +97,11 @@ export class Liveness {
   #restart(nowMs: number, lateMs: number): void {
     this.#events.add({ type: 'manager-late', lateMs: Math.round(lateMs) })
     this.#judgesFromMs = Math.max(this.#judgesFromMs, nowMs + this.#options.workerSuspectMs)
+    // Who was heard since has not been silent: nobody is heard of in the future.
     for (const worker of this.#workers.all()) {
-      worker.heardMs += lateMs
+      worker.heardMs = Math.min(nowMs, worker.heardMs + lateMs)
     }
-    for (const job of this.#jobs.all()) job.heardMs += lateMs
+    for (const job of this.#jobs.all()) job.heardMs = Math.min(nowMs, job.heardMs + lateMs)
   }
 
   #judgeWorker(worker: WorkerRecord, nowMs: number): void {
