@@ -44,14 +44,22 @@ public final class FlinkLine {
     return inputs;
   }
 
-  /** Flink asks a gate for such an object; nothing but its index and subpartitions is used. */
+  /**
+   * Flink asks a gate for such an object; its index and its subpartitions are used. Watermarks say
+   * which subpartition they are of, and hold for it alone.
+   */
   public static InputChannel inputChannel(
-      SingleInputGate gate, int channelIndex, ResultPartitionID partitionId, ConnectionID nowhere) {
+      SingleInputGate gate,
+      int channelIndex,
+      ResultPartitionID partitionId,
+      int firstSubpartition,
+      int lastSubpartition,
+      ConnectionID nowhere) {
     return new RemoteInputChannel(
         gate,
         channelIndex,
         partitionId,
-        new ResultSubpartitionIndexSet(0),
+        new ResultSubpartitionIndexSet(new IndexRange(firstSubpartition, lastSubpartition)),
         nowhere,
         new LocalConnectionManager(),
         0,

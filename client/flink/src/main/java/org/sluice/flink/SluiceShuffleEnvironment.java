@@ -119,7 +119,7 @@ final class SluiceShuffleEnvironment
           (SluiceShuffleDescriptor) descriptor.getShuffleDescriptor();
       checkBufferSize(shuffle);
       int count = memory.resultBuffers(descriptors.size());
-      writers.add(
+      SluiceResultPartition writer =
           new SluiceResultPartition(
               owner.getOwnerName(),
               writers.size(),
@@ -130,7 +130,11 @@ final class SluiceShuffleEnvironment
               () -> buffers.createBufferPool(count, count),
               locator,
               writeSettings,
-              metrics.addGroup(String.valueOf(writers.size()))));
+              metrics.addGroup(String.valueOf(writers.size())));
+      // A consumer may read a range: watermarks then have to say which subpartition they are of.
+      writer.isNumberOfPartitionConsumerUndefined(
+          descriptor.isNumberOfPartitionConsumerUndefined());
+      writers.add(writer);
     }
     return writers;
   }

@@ -747,6 +747,8 @@ public final class SluiceInputGate extends IndexedInputGate {
               channelOwner,
               channelIndex,
               inputs[channelIndex].descriptor.getResultPartitionID(),
+              inputs[channelIndex].firstSubpartition,
+              inputs[channelIndex].lastSubpartition,
               new ConnectionID(
                   ResourceID.generate(), InetSocketAddress.createUnresolved("sluice", 1), 0));
     }

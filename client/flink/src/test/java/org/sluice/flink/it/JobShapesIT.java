@@ -248,26 +248,33 @@ class JobShapesIT {
   @Test
   @DisplayName("no record comes behind the last watermark of a range")
   void eventTime() throws Exception {
-    Late.LATE.set(0);
-    Late.ENDS.set(0);
+    try (FlinkCluster flink = FlinkCluster.withOwnShuffle(2, 2)) {
+      assertEquals(0, countLate(flink), "on Flink's own shuffle");
+    }
     try (SluiceCluster sluice = new SluiceCluster(2);
         FlinkCluster flink = new FlinkCluster(sluice, 2, 2, change -> {})) {
-      StreamExecutionEnvironment environment = flink.environment(4);
-      List<Long> found =
-          collect(
-              environment
-                  .fromSequence(1, 20_000)
-                  .setParallelism(4)
-                  .assignTimestampsAndWatermarks(
-                      WatermarkStrategy.<Long>forMonotonousTimestamps()
-                          .withTimestampAssigner((number, before) -> number))
-                  .setParallelism(4)
-                  .rebalance()
-                  .transform("late", Types.LONG, new Late()));
-      assertEquals(20_000, found.size());
-      assertTrue(Late.ENDS.get() > 0);
-      assertEquals(0, Late.LATE.get());
+      assertEquals(0, countLate(flink));
     }
+  }
+
+  private static int countLate(FlinkCluster flink) throws Exception {
+    Late.LATE.set(0);
+    Late.ENDS.set(0);
+    StreamExecutionEnvironment environment = flink.environment(4);
+    List<Long> found =
+        collect(
+            environment
+                .fromSequence(1, 20_000)
+                .setParallelism(4)
+                .assignTimestampsAndWatermarks(
+                    WatermarkStrategy.<Long>forMonotonousTimestamps()
+                        .withTimestampAssigner((number, before) -> number))
+                .setParallelism(4)
+                .rebalance()
+                .transform("late", Types.LONG, new Late()));
+    assertEquals(20_000, found.size());
+    assertTrue(Late.ENDS.get() > 0);
+    return Late.LATE.get();
   }
 
   @Test
