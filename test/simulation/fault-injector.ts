@@ -159,6 +159,10 @@ export class FaultInjector {
   #diskKinds() {
     return {
       'disk-error': (fault) => {
+        if (fault.isExact === true) {
+          this.#rule(fault, { fault: { kind: 'error', code: 'EIO' }, times: 1 })
+          return
+        }
         const operation = pickOne(
           [undefined, 'write', 'read', 'rename', 'open', 'sync', 'unlink'] as const,
           fault.other,
@@ -386,7 +390,7 @@ export class FaultInjector {
     this.hasBlockedDeletion = true
     const injected: InjectedFault = disk.inject({
       path: directory,
-      after: fault.after % 32,
+      after: fault.isExact === true ? fault.after - 1 : fault.after % 32,
       ...rule,
     })
     this.#later(fault.durationMs, () => {

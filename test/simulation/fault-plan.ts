@@ -49,6 +49,8 @@ export interface FaultPlan {
   readonly other: number
   /** A byte, a message or an operation, counted from the time on. */
   readonly after: number
+  /** `after` is the point itself, not a draw. */
+  readonly isExact?: boolean
 }
 
 /** In the time in which the jobs run, from the first start on; a few come later. */

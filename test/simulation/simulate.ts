@@ -4,6 +4,7 @@
 import './shared-validators.ts'
 import { parseArgs } from 'node:util'
 import { Coverage } from './coverage.ts'
+import { everyPoint, scripts } from './every-point.ts'
 import { huntAll } from './mutant-hunt.ts'
 import { mutants } from './mutants.ts'
 import { simulate, type SimulationResult } from './simulation.ts'
@@ -15,6 +16,8 @@ const { values } = parseArgs({
     trace: { type: 'boolean', default: false },
     calm: { type: 'boolean', default: false },
     verbose: { type: 'boolean', default: false },
+    'every-point': { type: 'boolean', default: false },
+    step: { type: 'string', default: '1' },
     mutants: { type: 'boolean', default: false },
     mutant: { type: 'string' },
     'keep-going': { type: 'boolean', default: false },
@@ -27,6 +30,7 @@ const print = (line: string): void => {
 
 const first = Number(values.seed)
 const count = Number(values.count)
+if (values['every-point']) process.exit((await runEveryPoint(Number(values.step))) ? 0 : 1)
 if (values.mutants || values.mutant !== undefined) {
   const wanted = mutants.filter(({ name }) => values.mutant === undefined || name === values.mutant)
   const areAllCaught = await huntAll(wanted, { first, count: count === 1 ? 2000 : count, print })
@@ -74,4 +78,21 @@ function report(result: SimulationResult): void {
 function printCounts(what: string, counts: ReadonlyMap<string, number>): void {
   const texts = [...counts].map(([name, times]) => `${name} ${String(times)}`)
   print(`${what}: ${texts.join(', ')}`)
+}
+
+async function runEveryPoint(step: number): Promise<boolean> {
+  let pointCount = 0
+  let failedCount = 0
+  for (const script of scripts) {
+    const before = pointCount
+    for await (const { point, findings } of everyPoint(script, step)) {
+      pointCount += 1
+      if (findings.length === 0) continue
+      failedCount += 1
+      print(`${point} FAILED: ${findings[0]?.slice(0, 400) ?? ''}`)
+    }
+    print(`${script.name}: ${String(pointCount - before)} points`)
+  }
+  print(`${String(pointCount)} points, ${String(failedCount)} failed`)
+  return failedCount === 0
 }
