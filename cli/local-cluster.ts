@@ -5,6 +5,7 @@ import { randomBytes } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 
 import { ChildService, type ReadyLine } from './child-service.ts'
 import { starterDirectory } from './service-commands.ts'
@@ -28,6 +29,9 @@ const managerPort = 9700
 const firstWorkerPort = 9710
 /** Data port, HTTP port, and room to see which belong together. */
 const portsPerWorker = 10
+/** A registration takes milliseconds on an idle machine. */
+const registrationTimeoutMs = 30_000
+const registrationPollMs = 10
 
 export class LocalCluster {
   readonly directory: string
@@ -71,6 +75,7 @@ export class LocalCluster {
           start(workerArguments(options, { directory, index, url }), `worker-${index}`),
         ),
       )
+      await Promise.all(workers.map((worker) => untilRegistered(worker, options.signal)))
       return new LocalCluster({ directory, manager, workers, isTemporary })
     } catch (error) {
       await Promise.all(started.map((service) => service.stop()))
@@ -98,6 +103,22 @@ export class LocalCluster {
     await Promise.all(this.workers.map((worker) => worker.stop()))
     await this.manager.stop()
     if (this.#isTemporary) rmSync(this.directory, { recursive: true, force: true })
+  }
+}
+
+/** Until the manager knows the worker, so that the first look at the cluster shows all of it. */
+async function untilRegistered(worker: ChildService, signal?: AbortSignal): Promise<void> {
+  const url = `http://127.0.0.1:${worker.ready.httpPort}/readyz`
+  const deadlineMs = performance.now() + registrationTimeoutMs
+  // Whoever registers later still registers: the cluster is of use before.
+  while (performance.now() < deadlineMs) {
+    signal?.throwIfAborted()
+    const isReady = await fetch(url).then(
+      (answer) => answer.ok,
+      () => false,
+    )
+    if (isReady) return
+    await setTimeout(registrationPollMs)
   }
 }
 
@@ -136,6 +157,10 @@ function workerArguments(
     `--data-directories=${path.join(worker.directory, `worker-${worker.index}`)}`,
     `--manager=${worker.url}`,
     `--cluster-id=${options.clusterId}`,
+    // The defaults are a server's; these let it start where a process may have few open files.
+    '--connections-max=512',
+    '--open-writes-max=1024',
+    '--open-files-max=512',
     // Who ends a local cluster wants it to end.
     '--drain-timeout=0ms',
     '--exit-with-parent',

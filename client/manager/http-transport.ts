@@ -34,6 +34,7 @@ const keepAliveMs = 2 ** 30
 const connectTimeoutMs = 5_000
 
 export class HttpTransport {
+  readonly #url: string
   readonly #pool: Pool
   readonly #clock: Clock
 
@@ -44,6 +45,7 @@ export class HttpTransport {
     readonly url: string
   }) {
     this.#clock = options.clock
+    this.#url = options.url
     this.#pool = new Pool(options.url, {
       connections: connectionsMax,
       headersTimeout: 0,
@@ -117,9 +119,11 @@ export class HttpTransport {
         body: await answer.body.text(),
       }
     } catch (error) {
-      throw new ShuffleError('NO_MANAGER', 'the connection to the shuffle manager failed', {
-        cause: error,
-      })
+      throw new ShuffleError(
+        'NO_MANAGER',
+        `no connection to the shuffle manager at ${this.#url}; is it running there?`,
+        { cause: error, fields: { managerUrl: this.#url } },
+      )
     }
   }
 
