@@ -12,7 +12,8 @@ export interface ByteCountPage {
   readonly body: Uint8Array
 }
 
-const countsPerPage = 65_536
+/** In each page but the last, so that nobody holds a worker's memory with pages of one count. */
+export const countsPerPage = 65_536
 
 /** Codes the counts of subpartitions 0 to length - 1; at least one page, also for none. */
 export function byteCountPages(counts: ArrayLike<number>): ByteCountPage[] {
@@ -57,6 +58,9 @@ export class ByteCountAssembler {
     }
     if (!Number.isInteger(count) || this.#filled + count > this.counts.length) {
       fail(`its ${String(page.body.length)} bytes do not fit`, this.#filled)
+    }
+    if (!page.isLast && count !== countsPerPage) {
+      fail(`it is not the last and has not ${String(countsPerPage)} counts`, this.#filled)
     }
     const body = bufferView(page.body)
     for (let index = 0; index < count; index += 1) {

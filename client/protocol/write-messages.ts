@@ -115,7 +115,7 @@ export const WriteFinish = defineMessage({
   channel: 'channel',
   body: 'control',
   bodyAbout:
-    'A page of uncompressed payload bytes per subpartition: one u64 each, from firstSubpartition on. A broadcast entry counts for every subpartition.',
+    'A page of uncompressed payload bytes per subpartition: one u64 each, from firstSubpartition on; 65,536 in each page but the last. A broadcast entry counts for every subpartition.',
   about:
     'The producer has sent all its regions; the worker commits or fails. In as many frames as the body takes, pages ascending, the same totals in each.',
   fields: {

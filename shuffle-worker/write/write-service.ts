@@ -29,7 +29,10 @@ export interface WriteServiceSettings {
   readonly store: Pick<DataStore, 'openWrite'> & {
     readonly directories: readonly StorageDirectoryView[]
   }
-  readonly ledger: Pick<MemoryLedger, 'tryAcquire' | 'partBytes' | 'onFree' | 'bufferSizeBytes'>
+  readonly ledger: Pick<
+    MemoryLedger,
+    'tryAcquire' | 'tryReserve' | 'partBytes' | 'onFree' | 'bufferSizeBytes'
+  >
   readonly options: WriteServiceOptions
   /** A write has ended: how long it was in each state. */
   readonly onTimes: (jobId: JobId, sums: Readonly<Record<string, number>>) => void
@@ -105,7 +108,7 @@ export class WriteService {
     onEnded: (error: ShuffleError | undefined) => void,
   ): WritingView {
     this.#admit(fields)
-    const { clock, waiters, logger, store, options } = this.#settings
+    const { clock, waiters, logger, store, options, ledger } = this.#settings
     const view = new WritingView({
       clock,
       waiters,
@@ -127,6 +130,8 @@ export class WriteService {
       openTimeoutMs: options.openTimeoutMs,
       regionTimeoutMs: options.regionTimeoutMs,
       commitTimeoutMs: options.commitTimeoutMs,
+      reservePages: (bytes) =>
+        ledger.tryReserve({ purpose: 'control', bytes, jobId: fields.key.jobId }),
       onEnded: (ended, error) => {
         this.#forget(ended)
         onEnded(error)

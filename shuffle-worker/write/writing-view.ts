@@ -7,7 +7,7 @@
 //                ╰─ WriteFinish ─▶ committing ─▶ ended
 
 import type { PooledBuffer } from '../../client/common/buffer.ts'
-import type { Clock } from '../../client/common/clock.ts'
+import type { Clock, Timer } from '../../client/common/clock.ts'
 import { ShuffleError } from '../../client/common/errors.ts'
 import type { PartitionKey } from '../../client/common/ids.ts'
 import type { Logger } from '../../client/common/log.ts'
@@ -15,6 +15,7 @@ import { TimeInState, type StateSums } from '../../client/common/time-in-state.t
 import type { WaiterRegister } from '../../client/common/waiters.ts'
 import { ByteCountAssembler } from '../../client/protocol/byte-counts.ts'
 import type { MessageFields } from '../../client/protocol/messages.ts'
+import type { Reservation } from '../memory/memory-ledger.ts'
 import type {
   CommittedTotals,
   PartitionWriter,
@@ -59,6 +60,8 @@ export interface WritingViewOptions {
   readonly openTimeoutMs: number
   readonly regionTimeoutMs: number
   readonly commitTimeoutMs: number
+  /** Counted memory for the pages of a WriteFinish that takes several; undefined when there is none. */
+  readonly reservePages: (bytes: number) => Reservation | undefined
   /** It has ended; `error` is undefined when it was committed or closed by its client. */
   readonly onEnded: (view: WritingView, error: ShuffleError | undefined) => void
 }
@@ -77,6 +80,8 @@ export class WritingView {
   #regionsStarted = 0
   #regionsFinished = 0
   #uncompressed: ByteCountAssembler | undefined
+  /** From the first page of several to the end of the write. */
+  #pages: { readonly reservation: Reservation; readonly deadline: Timer } | undefined
   #hasEnded = false
 
   constructor(options: WritingViewOptions) {
@@ -159,10 +164,10 @@ export class WritingView {
       this.#failProtocol('WriteFinish out of order', {})
       return
     }
-    this.#uncompressed ??= new ByteCountAssembler(this.#options.subpartitionCount)
-    const assembler = this.#uncompressed
     try {
-      assembler.addPage({
+      if (!fields.isLast) this.#awaitPages()
+      this.#uncompressed ??= new ByteCountAssembler(this.#options.subpartitionCount)
+      this.#uncompressed.addPage({
         firstSubpartition: fields.firstSubpartition,
         isLast: fields.isLast,
         body,
@@ -171,7 +176,32 @@ export class WritingView {
       this.fail(error)
       return
     }
-    if (assembler.isComplete) this.#addStep(() => this.#commit(fields, assembler.counts))
+    const assembler = this.#uncompressed
+    if (!assembler.isComplete) return
+    this.#pages?.deadline.cancel()
+    this.#addStep(() => this.#commit(fields, assembler.counts))
+  }
+
+  /** More pages follow: what is held for them is counted, and has a deadline. */
+  #awaitPages(): void {
+    if (this.#pages !== undefined) return
+    const { clock, subpartitionCount, regionTimeoutMs } = this.#options
+    const reservation = this.#options.reservePages(subpartitionCount * 8)
+    if (reservation === undefined) {
+      throw new ShuffleError('BUSY', 'no memory for the pages of WriteFinish; try again', {
+        fields: { ...this.key, subpartitionCount },
+      })
+    }
+    const deadline = clock.setTimer(regionTimeoutMs, () => {
+      this.fail(
+        new ShuffleError(
+          'WRITE_INTERRUPTED',
+          `the last page of WriteFinish did not come within ${String(regionTimeoutMs)} ms (region-timeout)`,
+          { fields: { ...this.key } },
+        ),
+      )
+    })
+    this.#pages = { reservation, deadline }
   }
 
   /** The client gave it up, or its connection is gone. Idempotent. */
@@ -315,6 +345,9 @@ export class WritingView {
     if (this.#hasEnded) return
     this.#hasEnded = true
     this.#steps.length = 0
+    this.#pages?.deadline.cancel()
+    this.#pages?.reservation.release()
+    this.#pages = undefined
     this.#region?.close()
     this.#region = undefined
     if (this.#writer !== undefined) this.#abort(this.#writer)

@@ -39,17 +39,32 @@ class Bench {
   error: ShuffleError | undefined
   ends = 0
 
-  constructor(options: { readonly turns?: RegionTurns } = {}) {
+  /** Bytes counted for the pages of WriteFinish. */
+  pageBytes = 0
+  pageBytesMax = 2 ** 20
+
+  constructor(options: { readonly turns?: RegionTurns; readonly subpartitionCount?: number } = {}) {
     this.view = new WritingView({
       clock: this.clock,
       waiters: this.waiters,
       logger: silentLogger,
       key,
       bufferSizeBytes,
-      subpartitionCount: 2,
+      subpartitionCount: options.subpartitionCount ?? 2,
       openTimeoutMs: 1000,
       regionTimeoutMs: 60_000,
       commitTimeoutMs: 120_000,
+      reservePages: (bytes) => {
+        if (this.pageBytes + bytes > this.pageBytesMax) return undefined
+        this.pageBytes += bytes
+        return {
+          bytes,
+          shrinkTo: () => undefined,
+          release: () => {
+            this.pageBytes -= bytes
+          },
+        }
+      },
       output: {
         sendOpened: () => (this.isOpened = true),
         sendCredit: (_region, count) => (this.credit += count),
@@ -100,6 +115,7 @@ class Bench {
     expect(this.granter.heldBuffers).toBe(0)
     expect(this.waiters.count).toBe(0)
     expect(this.ends).toBe(1)
+    expect(this.pageBytes).toBe(0)
   }
 }
 
@@ -287,6 +303,60 @@ describe('writing view', () => {
     await bench.clock.runUntil(() => bench.writer.batches.length > 0)
     bench.view.close()
     await bench.clock.advance(10)
+    await bench.expectNothingHeld()
+  })
+})
+
+describe('a WriteFinish of several pages', () => {
+  const subpartitionCount = 100_000
+  const pages = byteCountPages(new Float64Array(subpartitionCount))
+  const totals = { regionCount: 0, byteCount: 0, recordCount: 0 }
+
+  async function opened(): Promise<Bench> {
+    const bench = new Bench({ subpartitionCount })
+    await bench.clock.advance(5)
+    return bench
+  }
+
+  function send(bench: Bench, index: number): void {
+    const page = pages[index]
+    if (page === undefined) throw new Error('there are two pages')
+    const { firstSubpartition, isLast, body } = page
+    bench.view.writeFinish({ ...totals, firstSubpartition, isLast }, body)
+  }
+
+  it('is counted until the write has ended', async () => {
+    const bench = await opened()
+    send(bench, 0)
+    expect(bench.pageBytes).toBe(8 * subpartitionCount)
+    await bench.clock.advance(59_000)
+    send(bench, 1)
+    await bench.clock.advance(1000)
+    expect(bench.error).toBeUndefined()
+    expect(bench.committed).toBeDefined()
+    await bench.expectNothingHeld()
+  })
+
+  it('is interrupted when the last page does not come', async () => {
+    const bench = await opened()
+    send(bench, 0)
+    await bench.clock.advance(60_000)
+    expect(bench.error).toMatchObject({ code: 'WRITE_INTERRUPTED' })
+    await bench.expectNothingHeld()
+  })
+
+  it('is BUSY when there is no memory for it', async () => {
+    const bench = await opened()
+    bench.pageBytesMax = 1000
+    send(bench, 0)
+    expect(bench.error).toMatchObject({ code: 'BUSY' })
+    await bench.expectNothingHeld()
+  })
+
+  it('breaks the protocol with a short page that is not the last', async () => {
+    const bench = await opened()
+    bench.view.writeFinish({ ...totals, firstSubpartition: 0, isLast: false }, new Uint8Array(80))
+    expect(bench.error).toMatchObject({ code: 'PROTOCOL' })
     await bench.expectNothingHeld()
   })
 })
