@@ -38,9 +38,11 @@ export class LocalCluster {
   readonly manager: ChildService
   readonly workers: readonly ChildService[]
   readonly #isTemporary: boolean
+  readonly #clusterId: string
 
   private constructor(parts: {
     readonly directory: string
+    readonly clusterId: string
     readonly manager: ChildService
     readonly workers: readonly ChildService[]
     readonly isTemporary: boolean
@@ -49,6 +51,7 @@ export class LocalCluster {
     this.manager = parts.manager
     this.workers = parts.workers
     this.#isTemporary = parts.isTemporary
+    this.#clusterId = parts.clusterId
   }
 
   static async start(options: LocalClusterOptions): Promise<LocalCluster> {
@@ -76,7 +79,8 @@ export class LocalCluster {
         ),
       )
       await Promise.all(workers.map((worker) => untilRegistered(worker, options.signal)))
-      return new LocalCluster({ directory, manager, workers, isTemporary })
+      const { clusterId } = options
+      return new LocalCluster({ directory, clusterId, manager, workers, isTemporary })
     } catch (error) {
       await Promise.all(started.map((service) => service.stop()))
       if (isTemporary) rmSync(directory, { recursive: true, force: true })
@@ -93,9 +97,16 @@ export class LocalCluster {
     return urlOf(this.manager.ready)
   }
 
-  /** Resolves when one of the processes has ended. */
-  get anyExited(): Promise<void> {
-    return Promise.race([this.manager, ...this.workers].map((service) => service.exited))
+  /** The command that starts a worker of this cluster once more, with its data and its ports. */
+  restartCommand(worker: ChildService): string {
+    const { dataPort, httpPort } = worker.ready
+    const index = this.workers.indexOf(worker)
+    return [
+      'sluice worker',
+      `--data-port=${dataPort ?? 0} --http-port=${httpPort ?? 0}`,
+      `--data-directories=${dataDirectory(this.directory, index)}`,
+      `--manager=${this.managerUrl} --cluster-id=${this.#clusterId}`,
+    ].join(' ')
   }
 
   /** Stops workers, then the manager. Idempotent. */
@@ -143,6 +154,10 @@ function managerArguments(options: LocalClusterOptions, directory: string): read
   ]
 }
 
+function dataDirectory(directory: string, index: number): string {
+  return path.join(directory, `worker-${index}`)
+}
+
 function workerArguments(
   options: LocalClusterOptions,
   worker: { readonly directory: string; readonly index: number; readonly url: string },
@@ -154,7 +169,7 @@ function workerArguments(
     '--bind-host=127.0.0.1',
     `--data-port=${ports[0] ?? 0}`,
     `--http-port=${ports[1] ?? 0}`,
-    `--data-directories=${path.join(worker.directory, `worker-${worker.index}`)}`,
+    `--data-directories=${dataDirectory(worker.directory, worker.index)}`,
     `--manager=${worker.url}`,
     `--cluster-id=${options.clusterId}`,
     // The defaults are a server's; these let it start where a process may have few open files.

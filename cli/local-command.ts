@@ -54,7 +54,7 @@ export const localCommand = optionCommand({
   declaration: localOptions,
   usage: 'sluice local [--workers N] [options]',
   about:
-    'Starts a manager and workers as processes on this machine and says how to use them. Ctrl-C stops all of them, and so does the end of this command for any other reason. They listen on the loopback address only and ask for no token.',
+    'Starts a manager and workers as processes on this machine and says how to use them. When a worker ends, the others go on. Ctrl-C stops all of them, and so does the end of this command for any other reason. They listen on the loopback address only and ask for no token.',
   examples: [
     { about: 'A cluster of three workers', command: 'sluice local --workers 3' },
     {
@@ -76,15 +76,30 @@ export const localCommand = optionCommand({
     })
     try {
       context.print(values.json ? clusterJson(cluster) : clusterText(cluster))
-      const hasEnded = await Promise.race([stopAsked(context), cluster.anyExited.then(() => true)])
+      tellOfLostWorkers(cluster, context)
+      const managerEnded = cluster.manager.exited.then(() => true)
+      const hasEnded = await Promise.race([stopAsked(context), managerEnded])
       if (!hasEnded) return exitCodeOfSignal(context.signal)
-      context.note('sluice local: one of the processes has ended; the others are stopped\n')
+      context.note('sluice local: the manager has ended; the workers are stopped\n')
       return exitCodes.failure
     } finally {
       await cluster.stop()
     }
   },
 })
+
+/** The others go on without a worker, as in any cluster. */
+function tellOfLostWorkers(cluster: LocalCluster, context: CommandContext): void {
+  for (const worker of cluster.workers) {
+    void worker.exited.then(() => {
+      if (context.signal.aborted) return
+      const name = `worker ${worker.ready.workerId ?? ''} (pid ${worker.pid})`
+      context.note(
+        `sluice local: ${name} has ended; the others go on. Start it again, in another terminal:\n  ${cluster.restartCommand(worker)}\n`,
+      )
+    })
+  }
+}
 
 function stopAsked({ signal }: CommandContext): Promise<false> {
   return new Promise((resolve) => {
@@ -116,8 +131,8 @@ function clusterText({ workers, managerUrl, directory }: LocalCluster): string {
   const isDefault = managerUrl === 'http://127.0.0.1:9700'
   const flag = isDefault ? '' : ` --manager ${managerUrl}`
   const lines = workers.map(
-    ({ ready }) =>
-      `worker   ${ready.workerId ?? ''}: data port ${ready.dataPort ?? 0}, metrics http://127.0.0.1:${ready.httpPort ?? 0}/metrics`,
+    ({ ready, pid }) =>
+      `worker   ${ready.workerId ?? ''}: pid ${pid}, data port ${ready.dataPort ?? 0}, metrics http://127.0.0.1:${ready.httpPort ?? 0}/metrics`,
   )
   return `manager  ${managerUrl} (API: ${managerUrl}/openapi.json, metrics: ${managerUrl}/metrics)
 ${lines.join('\n')}

@@ -14,7 +14,7 @@ describe('a local cluster', { timeout: 120_000 }, () => {
     } finally {
       await cluster.stop()
     }
-    await cluster.anyExited
+    await cluster.manager.exited
     expect(existsSync(cluster.directory)).toBe(false)
     await cluster.stop()
   })

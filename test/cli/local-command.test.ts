@@ -23,3 +23,24 @@ test.each([
   },
   120_000,
 )
+
+test('a worker that is killed does not end the others, and how to start it again is said', async () => {
+  const controller = new AbortController()
+  const notes: string[] = []
+  const context = commandContext({
+    signal: controller.signal,
+    print: (text) => {
+      const { workers } = JSON.parse(text) as { workers: readonly { pid: number }[] }
+      process.kill(workers[0]?.pid ?? 0, 'SIGKILL')
+    },
+    note: (text) => {
+      notes.push(text)
+      if (text.includes('has ended')) controller.abort('SIGINT')
+    },
+  })
+  expect(await localCommand.run(['--workers=2', '--free-ports', '--json'], context)).toBe(130)
+  expect(notes.join('')).toMatch(
+    /worker \S+ \(pid \d+\) has ended; the others go on.*\n {2}sluice worker --data-port=\d+ --http-port=\d+ --data-directories=\S+worker-0 --manager=http/,
+  )
+  expect(notes.join('')).not.toMatch(/manager has ended/)
+}, 120_000)
