@@ -345,19 +345,6 @@ test('only errors are inherited from, and nobody emits events', () => {
   report(violations)
 })
 
-test('nothing in the project speaks of how it was made', () => {
-  const words = ['/work/', 'shared/', 'design.md', 'style.md', 'failures.md', 'performance.md']
-  const texts = filesBelow('', ['.ts', '.md', '.mjs', '.js', '.json', '.yaml', '.yml', '.java'])
-  report(
-    texts
-      .filter((path) => path !== 'test/tidy.test.ts' && path !== 'package-lock.json')
-      .flatMap((path) => {
-        const text = readText(path)
-        return words.filter((word) => text.includes(word)).map((word) => `${path} mentions ${word}`)
-      }),
-  )
-})
-
 test('every file begins with what it is', () => {
   report(sources.filter(({ text }) => !/^(#!.*\n)?(\/\/ |\/\*)/.test(text)).map(({ path }) => path))
 })
