@@ -101,8 +101,12 @@ describe('a sort survives', { timeout: 180_000 }, () => {
     const run = startSort(on)
     const victim = on.worker(0)
     await until('a third committed and one open', async () => {
-      const samples = await scrape(victim.httpUrl)
-      return (samples.get(committed) ?? 0) >= mapCount / 3 / 3 && (samples.get(writing) ?? 0) >= 1
+      const all = await Promise.all(on.workers.map((worker) => scrape(worker.httpUrl)))
+      const total = all.reduce((sum, samples) => sum + (samples.get(committed) ?? 0), 0)
+      const own = all[0]
+      return (
+        total >= mapCount / 3 && (own?.get(committed) ?? 0) >= 1 && (own?.get(writing) ?? 0) >= 1
+      )
     })
     await victim.kill()
     const summary = await finishSort(on, run)
@@ -179,4 +183,30 @@ it('a release survives a manager that is killed before it was confirmed', async 
     action: 'produce-again',
   })
   expect(client.lost).toEqual([])
+})
+
+it('a consumer that has a buffer and no PartitionFinish is told which partition its dead worker took', async () => {
+  const on = await startCluster(1)
+  await using client = await EmbeddedClient.start({
+    managerUrl: on.managerUrl,
+    options: { readUnreachableTimeoutMs: 2000 },
+  })
+  const descriptor = await client.allocate(0, 1)
+  const record = Array.from({ length: 20_000 }, (_, index) => String(Math.imul(index, 2654435761)))
+  await client.write(descriptor, [Array.from({ length: 100 }, () => record.join())])
+  const gate = client.gate([descriptor], { first: 0, last: 0 })
+  const first = await gate.nextBatch()
+  first?.recycle()
+  expect(gate.inputs()).toMatchObject([{ state: 'reading', isBegun: true }])
+  await on.worker(0).kill()
+  const drained = (async () => {
+    for await (const batch of gate) batch.recycle()
+  })()
+  await expect(drained).rejects.toMatchObject({
+    code: 'WORKER_UNREACHABLE',
+    action: 'produce-again',
+    fields: { partitionIndex: 0, attemptId: 'attempt-0' },
+  })
+  await gate.close()
+  expect(client.environment.statistics().buffersInUse).toBe(0)
 })
