@@ -100,7 +100,7 @@ export default defineConfig(
     },
   },
   {
-    files: ['{client,shuffle-manager,shuffle-worker,runtime,cli}/**/*.ts'],
+    files: ['{client,shuffle-manager,shuffle-worker,runtime,cli,bench}/**/*.ts'],
     rules: {
       'max-lines': ['error', { max: 400, skipBlankLines: true, skipComments: true }],
       'max-lines-per-function': ['error', { max: 60, skipBlankLines: true, skipComments: true }],

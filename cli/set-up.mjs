@@ -26,7 +26,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 
 const nodeVersionMin = [20, 20]
-const sourceFolders = ['client', 'shuffle-manager', 'shuffle-worker', 'cli', 'runtime']
+const sourceFolders = ['client', 'shuffle-manager', 'shuffle-worker', 'cli', 'runtime', 'bench']
 const lockPollMs = 100
 /** Longer than an install over a slow line takes. */
 const lockWaitMs = 600_000

@@ -80,6 +80,8 @@ const layers: Readonly<Record<string, readonly string[]>> = {
     'shuffle-worker/options.ts',
     'runtime',
   ],
+  // Measures the services from outside, as a runtime and as a starter of processes.
+  bench: ['cli', 'client/index.ts'],
 }
 
 /** Areas that carry payload: no HTTP in them. */
@@ -99,6 +101,7 @@ const httpPackages = ['fastify', '@fastify/swagger', 'undici', 'node:http', 'nod
 /** Single edges against the table, `from -> to`, each with its reason. */
 const edgesAllowed: Readonly<Record<string, string>> = {}
 
+const benchProcesses = 'works on processes: the end-to-end suite runs the bench once, small'
 const processEntry = 'the entry of a process: the end-to-end suite starts it'
 
 /** Source files with logic and without a test at the mirrored path, each with its reason. */
@@ -108,6 +111,17 @@ const filesWithoutTest: Readonly<Record<string, string>> = {
   'shuffle-manager/main.ts': processEntry,
   'shuffle-worker/main.ts': processEntry,
   'runtime/task-process-main.ts': processEntry,
+  'bench/main.ts': processEntry,
+  'bench/role-main.ts': processEntry,
+  'bench/bench-cluster.ts': benchProcesses,
+  'bench/life-cycles.ts': benchProcesses,
+  'bench/load-tasks.ts': benchProcesses,
+  'bench/loop-probe.ts': benchProcesses,
+  'bench/role-process.ts': benchProcesses,
+  'bench/session.ts': benchProcesses,
+  'bench/shuffle-case.ts': benchProcesses,
+  'bench/small-shuffles.ts': benchProcesses,
+  'bench/suite.ts': benchProcesses,
 }
 
 /** Packages of `dependencies` that no source imports, each with its reason. */

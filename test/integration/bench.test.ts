@@ -1,0 +1,43 @@
+// The bench once, small: every workload runs to its end and its results have the shape that the report
+// is made of. What comes out of it here says nothing about speed.
+
+import { execFile } from 'node:child_process'
+import { readdir, readFile } from 'node:fs/promises'
+import path from 'node:path'
+import { promisify } from 'node:util'
+import { expect, it } from 'vitest'
+import type { BenchResult } from '../../bench/series.ts'
+import { projectRoot } from '../support/source-tree.ts'
+import { withTemporaryDirectory } from '../support/temporary-directory.ts'
+
+const run = promisify(execFile)
+
+it('runs all workloads, writes its results and its plots', async () => {
+  if (process.platform !== 'linux') {
+    process.stdout.write('not Linux: the bench was not run\n')
+    return
+  }
+  await withTemporaryDirectory(async (directory) => {
+    const output = path.join(directory, 'result.json')
+    const plots = path.join(directory, 'plots')
+    const { stdout } = await run(process.execPath, [
+      path.join(projectRoot, 'dist', 'bench', 'main.js'),
+      ...['--quick', '--rounds', '1', '--bytes', '4000000', '--jobs', '64', '--profile'],
+      ...['--directory', path.join(directory, 'data'), '--output', output, '--plots', plots],
+    ])
+    const result = JSON.parse(await readFile(output, 'utf8')) as BenchResult
+    const letters = [...new Set(result.series.map(({ workload }) => workload))]
+    expect(letters).toEqual(expect.arrayContaining(['a', 'b', 'c', 'g']))
+    for (const { samples, name } of result.series) {
+      expect(samples, name).toHaveLength(1)
+      for (const sample of samples) {
+        expect(sample.seconds, name).toBeGreaterThan(0)
+        expect(sample.peakBytes.worker, name).toBeGreaterThan(0)
+      }
+    }
+    expect(stdout).toContain('| a | write, 16 partitions by 8 producers |')
+    expect(await readdir(plots)).toContain('workload-a.svg')
+    const profiles = await readdir(`${output}.profiles`)
+    expect(profiles.some((name) => name.endsWith('.cpuprofile'))).toBe(true)
+  })
+})
