@@ -46,6 +46,18 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     about: 'Release everything of a job.',
     load: async () => (await import('./cluster-commands.ts')).releaseCommand,
   },
+  drain: {
+    about: 'Take a worker out of service: it refuses new partitions, and serves what it has.',
+    load: async () => (await import('./service-state-commands.ts')).drainCommand,
+  },
+  exclude: {
+    about: 'Let no new partition be placed on a worker; all else goes on.',
+    load: async () => (await import('./service-state-commands.ts')).excludeCommand,
+  },
+  undrain: {
+    about: 'Put a worker back into service.',
+    load: async () => (await import('./service-state-commands.ts')).undrainCommand,
+  },
   manager: {
     about: 'Run a shuffle manager.',
     load: async () => (await import('./service-commands.ts')).managerCommand,

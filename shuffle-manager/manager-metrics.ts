@@ -4,6 +4,7 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import { errorTable } from '../client/common/errors.ts'
 import { rowStates } from './cluster/partition-table.ts'
 import type { Cluster } from './cluster/cluster.ts'
+import type { WorkerRecord } from './cluster/worker-registry.ts'
 
 export interface ManagerMetrics {
   readonly requests: Counter<'call' | 'status'>
@@ -140,6 +141,18 @@ function declareStates(registry: Registry, cluster: Cluster): void {
     collect() {
       for (const state of ['expected', 'registering', 'alive', 'suspect', 'lost'] as const) {
         this.set({ state }, cluster.workers.all().filter((one) => one.state === state).length)
+      }
+    },
+  })
+  new Gauge({
+    name: 'sluice_manager_workers_out_of_service',
+    help: 'Workers that people have excluded or told to drain.',
+    labelNames: ['state'],
+    registers: [registry],
+    collect() {
+      for (const state of ['excluded', 'draining'] as const) {
+        const isOut = (one: WorkerRecord) => one.wantedService.state === state
+        this.set({ state }, cluster.workers.all().filter(isOut).length)
       }
     },
   })

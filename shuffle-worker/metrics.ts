@@ -3,6 +3,7 @@
 
 import { Counter, Gauge, type Registry } from 'prom-client'
 import { errorTable, type ShuffleError } from '../client/common/errors.ts'
+import { serviceStates, type ServiceState } from '../client/manager/schemas.ts'
 
 /** The parts of the memory ledger. */
 const memoryPurposes = ['write', 'read', 'index', 'control'] as const
@@ -22,7 +23,10 @@ export interface WorkerFigures {
   readonly listedPartitions: number
   readonly waiters: number
   readonly eventLoopLagMs: number
+  /** Takes no new writes: it stops, or was told to drain. */
   readonly isDraining: boolean
+  readonly isStopping: boolean
+  readonly serviceState: ServiceState
   readonly writeStateMs: Readonly<Record<string, number>>
   readonly readStateMs: Readonly<Record<string, number>>
 }
@@ -117,8 +121,27 @@ export class WorkerMetrics {
       (now) => now.eventLoopLagMs / 1000,
     )
     gauge('sluice_worker_waiters', 'Waits in the register of waiters.', (now) => now.waiters)
-    gauge('sluice_worker_draining', '1 while the worker is stopping.', (now) =>
-      now.isDraining ? 1 : 0,
+    gauge(
+      'sluice_worker_draining',
+      '1 while the worker takes no new writes: it is stopping, or was told to drain.',
+      (now) => (now.isDraining ? 1 : 0),
+    )
+    gauge('sluice_worker_stopping', '1 while the process of the worker is stopping.', (now) =>
+      now.isStopping ? 1 : 0,
+    )
+    labelled(
+      {
+        name: 'sluice_worker_service',
+        help: 'What people want of the worker: 1 for serving, excluded or draining, 0 for the others.',
+        label: 'state',
+      },
+      (now) =>
+        Object.fromEntries(
+          serviceStates.map((state) => [state, state === now.serviceState ? 1 : 0]),
+        ),
+    )
+    gauge('sluice_worker_resident_memory_bytes', 'Resident memory of the process.', () =>
+      process.memoryUsage.rss(),
     )
   }
 }

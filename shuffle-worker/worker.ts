@@ -18,6 +18,7 @@ import { MemoryLedger } from './memory/memory-ledger.ts'
 import { byPurpose, type WorkerFigures, WorkerMetrics } from './metrics.ts'
 import type { DirectoryOption, WorkerOptions } from './options.ts'
 import { ReadService } from './read/read-service.ts'
+import { ServiceSwitch } from './service-switch.ts'
 import { DataStore } from './storage/data-store.ts'
 import { DataServer } from './transport/data-server.ts'
 import { WriteService } from './write/write-service.ts'
@@ -46,13 +47,14 @@ interface Parts {
   readonly http: HttpServer
   readonly managerClient: ManagerClient
   readonly control: WorkerControl
+  readonly service: ServiceSwitch
   readonly lag: EventLoopLag
 }
 
 export class ShuffleWorker {
   readonly #settings: ShuffleWorkerSettings
   readonly #parts: Parts
-  #isDraining = false
+  #isStopping = false
   #stopped: Promise<void> | undefined
 
   private constructor(settings: ShuffleWorkerSettings, parts: Parts) {
@@ -71,21 +73,21 @@ export class ShuffleWorker {
       const started: { worker?: ShuffleWorker } = {}
       const http = await listenForPeople(settings, { ...foundation, server }, () => started.worker)
       undo.push(() => http.close())
-      const { managerClient, control } = makeControl(settings, { ...foundation, server, http })
+      const control = makeControl(settings, { ...foundation, ...services, server, http })
       const lag = new EventLoopLag(settings.world.clock)
       const made = new ShuffleWorker(settings, {
         ...foundation,
         ...services,
         server,
         http,
-        managerClient,
-        control,
+        ...control,
         lag,
       })
       started.worker = made
       foundation.metrics.observe(() => made.#figures())
       lag.start()
-      control.start()
+      control.service.apply(foundation.store.service)
+      control.control.start()
       return made
     } catch (error) {
       for (const step of undo.reverse()) await step()
@@ -123,7 +125,9 @@ export class ShuffleWorker {
 
   /** Why no new work should come; undefined when it may. */
   get notReady(): string | undefined {
-    if (this.#isDraining) return 'the worker is stopping'
+    if (this.#isStopping) return 'the worker is stopping'
+    const { state, reason } = this.#parts.store.service
+    if (state === 'draining') return `the worker drains${reason === '' ? '' : `: ${reason}`}`
     if (!this.#parts.control.isRegistered) return 'the manager does not know the worker yet'
     const hasDisk = this.#parts.store.directories.some(({ health }) => health === 'healthy')
     return hasDisk ? undefined : 'no data directory is healthy'
@@ -145,6 +149,7 @@ export class ShuffleWorker {
       clusterId: this.#settings.options.clusterId,
       version: workerVersion,
       state: this.#isDraining ? 'draining' : 'running',
+      service: store.service,
       notReady: this.notReady,
       dataPort: server.port,
       directories: store.directories.map((directory) => directory.status()),
@@ -152,8 +157,12 @@ export class ShuffleWorker {
     }
   }
 
+  get #isDraining(): boolean {
+    return this.#isStopping || this.#parts.store.service.state === 'draining'
+  }
+
   #figures(): WorkerFigures {
-    const { ledger, server, writes, reads, waiters, lag } = this.#parts
+    const { ledger, server, store, writes, reads, waiters, lag } = this.#parts
     return {
       memoryBytes: byPurpose((purpose) => ledger.usedBytes(purpose)),
       memoryWaiters: byPurpose((purpose) => ledger.waiterCount(purpose)),
@@ -168,6 +177,8 @@ export class ShuffleWorker {
       waiters: waiters.count,
       eventLoopLagMs: lag.worstMs,
       isDraining: this.#isDraining,
+      isStopping: this.#isStopping,
+      serviceState: store.service.state,
       writeStateMs: writes.stateSums(),
       readStateMs: reads.stateSums(),
     }
@@ -175,12 +186,14 @@ export class ShuffleWorker {
 
   async #stop(): Promise<void> {
     const { options, logger } = this.#settings
-    const { control, writes, reads, server, http, store, managerClient, ledger, lag } = this.#parts
-    this.#isDraining = true
+    const { control, service, writes, reads, server } = this.#parts
+    const { http, store, managerClient, ledger, lag } = this.#parts
+    this.#isStopping = true
     control.drain()
-    writes.startDraining()
+    service.stop()
     if (!(await this.#within(writes.idle(), options.drainTimeoutMs))) {
       logger.warn({ openWrites: writes.openWrites }, 'writes are still open: they are interrupted')
+      writes.interrupt()
     }
     writes.close()
     await this.#within(reads.idle(), options.drainReadersTimeoutMs)
@@ -358,8 +371,8 @@ function listenForPeople(
 
 function makeControl(
   settings: ShuffleWorkerSettings,
-  parts: Pick<Parts, 'store' | 'times' | 'server' | 'http'>,
-): Pick<Parts, 'managerClient' | 'control'> {
+  parts: Pick<Parts, 'store' | 'times' | 'writes' | 'server' | 'http'>,
+): Pick<Parts, 'managerClient' | 'control' | 'service'> {
   const { world, options, token, logger } = settings
   const managerClient = new ManagerClient({
     world,
@@ -367,6 +380,11 @@ function makeControl(
     url: options.manager,
     clusterId: parseClusterId(options.clusterId),
     ...(token === undefined ? {} : { token }),
+  })
+  const service = new ServiceSwitch({
+    clock: world.clock,
+    writes: parts.writes,
+    drainTimeoutMs: () => options.drainTimeoutMs,
   })
   const control = new WorkerControl({
     world,
@@ -378,8 +396,12 @@ function makeControl(
     httpPort: parts.http.port,
     version: workerVersion,
     takeTimeInState: () => parts.times.take(),
+    openWrites: () => parts.writes.openWrites,
+    onService: (record) => {
+      service.apply(record)
+    },
   })
-  return { managerClient, control }
+  return { managerClient, control, service }
 }
 
 function warnWhenOpen({ options, token, logger }: ShuffleWorkerSettings): void {

@@ -9,6 +9,8 @@ export interface FileStatus {
 export interface SpaceStatus {
   readonly freeBytes: number
   readonly totalBytes: number
+  /** The same for paths that share this space, on any machine; undefined where it can't be known. */
+  readonly fileSystem?: string | undefined
 }
 
 /**

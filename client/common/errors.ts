@@ -89,7 +89,7 @@ export const errorTable = {
     10,
     503,
     'fail-attempt',
-    'The worker takes no new writes because it is stopping.',
+    'The worker takes no new writes: it is stopping, or was told to drain.',
   ),
   STALE_ALLOCATION: declare(
     11,

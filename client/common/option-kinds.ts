@@ -12,6 +12,10 @@ interface OptionBase {
   readonly about: string
   /** Without it and without a default the value may be undefined. */
   readonly required?: true
+  /** Of one call: given as a flag alone, never in the environment or in a file. */
+  readonly flagOnly?: true
+  /** Takes effect while the process runs, when it is told to read its configuration again. */
+  readonly reloadable?: true
 }
 
 /** Free text of at most `lengthMax` characters; `pattern` must match the whole of it. */

@@ -41,10 +41,12 @@ export function helpText<Table extends OptionTable>(
   const sections = [`Usage: ${parts.usage}`, about]
   if (rows.length > 0) sections.push(`Options:\n${columns(rows)}`)
   if (parts.common !== undefined) sections.push(`Everywhere:\n${columns(parts.common)}`)
-  const first = Object.values(declaration.options)[0]
+  const flagsOnly = Object.values(declaration.options).filter(({ flagOnly }) => flagOnly === true)
+  const first = Object.values(declaration.options).find(({ flagOnly }) => flagOnly !== true)
   if (first !== undefined) {
+    const others = flagsOnly.length === 0 ? '' : ` but ${flagsOnly.map(flagName).join(', ')}`
     sections.push(
-      `Each option can also be set in the environment (${environmentName(declaration.section, first)})\n` +
+      `Each option${others} can also be set in the environment (${environmentName(declaration.section, first)})\n` +
         `and in the file given by --config (${yamlKey(declaration.section, first)}).`,
     )
   }
@@ -87,7 +89,7 @@ export function optionsReference(declarations: readonly DeclaredNames[]): string
             ? 'required'
             : ''
           : `\`${defaultText(option)}\``,
-        cell(option.about),
+        cell(option.reloadable === true ? `${option.about} Reloadable.` : option.about),
       ].join(' | '),
     )
     const head = 'Flag | Environment | YAML | Allowed | Default | Meaning'

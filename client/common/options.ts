@@ -121,15 +121,14 @@ export function parseOptions<const Table extends OptionTable>(
   input: OptionInput,
 ): ParsedOptions<Table> {
   const flags = readFlags(declaration, input.argv ?? [], input.positionalsMax ?? 0)
+  const lasting = {
+    section: declaration.section,
+    options: lastingOptions(declaration.options),
+  }
   const readings = [
     flags,
-    readEnvironment(declaration, input.environment ?? {}),
-    readYaml(
-      declaration,
-      input.yamlText,
-      input.yamlPath ?? 'the configuration file',
-      optionSections,
-    ),
+    readEnvironment(lasting, input.environment ?? {}),
+    readYaml(lasting, input.yamlText, input.yamlPath ?? 'the configuration file', optionSections),
   ]
   const problems = readings.flatMap((reading) => reading.problems)
   const values: Record<string, OptionValue | undefined> = {}
@@ -172,6 +171,13 @@ export function optionValues<const Table extends OptionTable>(
   const typed = values as TableValues<Table>
   refuseWhen(declaration.inconsistencies(typed))
   return typed
+}
+
+/** Those that may stand in the environment or in a file. */
+export function lastingOptions(options: OptionTable): OptionTable {
+  return Object.fromEntries(
+    Object.entries(options).filter(([, option]) => option.flagOnly !== true),
+  )
 }
 
 function complaintAbout(

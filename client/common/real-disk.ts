@@ -47,17 +47,26 @@ export const realDisk: Disk = {
   },
   async space(path) {
     const found = await fsPromises.statfs(path)
-    return { freeBytes: found.bavail * found.bsize, totalBytes: found.blocks * found.bsize }
-  },
-  lock: (path) => lockDirectory(path),
-  async bootId() {
-    try {
-      return (await fsPromises.readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim()
-    } catch {
-      // Not Linux, or no /proc: then nothing unsynced is believed after a restart.
-      return undefined
+    const { dev } = await fsPromises.stat(path)
+    const boot = await bootId()
+    return {
+      freeBytes: found.bavail * found.bsize,
+      totalBytes: found.blocks * found.bsize,
+      // Numbers of devices are a machine's own.
+      fileSystem: boot === undefined ? undefined : `${boot}/${String(dev)}`,
     }
   },
+  lock: (path) => lockDirectory(path),
+  bootId,
+}
+
+async function bootId(): Promise<string | undefined> {
+  try {
+    return (await fsPromises.readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim()
+  } catch {
+    // Not Linux, or no /proc: then nothing unsynced is believed after a restart.
+    return undefined
+  }
 }
 
 class RealDiskFile implements DiskFile {

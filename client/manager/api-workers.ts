@@ -6,6 +6,7 @@ import {
   DirectoryStatus,
   Nothing,
   ReportGroup,
+  ServiceRecord,
   TimeInStateMs,
   flag,
   id,
@@ -27,6 +28,7 @@ const Groups = Type.Array(ReportGroup, { maxItems: pageEntriesMax })
 export type WorkerCommand =
   | { readonly type: 'release'; readonly jobs: JobKeyGroups[] }
   | { readonly type: 'confirm-released'; readonly jobs: JobKeyGroups[] }
+  | { readonly type: 'service'; readonly service: ServiceRecord }
 
 export const registerWorker = defineRoute({
   method: 'PUT',
@@ -43,7 +45,8 @@ export const registerWorker = defineRoute({
     port: port('Data port'),
     httpPort: Type.Optional(port('HTTP port')),
     version: text('Version of the worker'),
-    isDraining: flag('Takes no new partitions'),
+    isDraining: flag('Takes no new partitions: it stops, or was told to drain'),
+    service: Type.Optional(ServiceRecord),
     directories: Directories,
     groups: Groups,
   }),
@@ -64,7 +67,9 @@ export const heartbeatWorker = defineRoute({
     delta: Type.Optional(Groups),
     commandsSeen: u53('Number of the last commands that were taken in'),
     directories: Type.Optional(Directories),
-    isDraining: Type.Optional(flag('Takes no new partitions')),
+    isDraining: Type.Optional(flag('Takes no new partitions: it stops, or was told to drain')),
+    service: Type.Optional(ServiceRecord),
+    openWrites: Type.Optional(u53('Partitions that are being written')),
     leaving: Type.Optional(
       Type.Union([Type.Literal('for-a-while'), Type.Literal('for-ever')], {
         description: 'The worker stops; for ever: its data does not come back',
@@ -108,13 +113,33 @@ export const WorkerSummary = Type.Object({
   httpPort: Type.Optional(port('HTTP port')),
   version: text('Version'),
   state: text('expected, registering, alive, suspect or lost'),
-  isDraining: flag('Takes no new partitions'),
+  isDraining: flag('Takes no new partitions: it stops, or was told to drain'),
+  service: ServiceRecord,
+  isServiceTold: flag('The worker knows `service`, and keeps it through restarts'),
+  openWrites: u53('Partitions that are being written, as the worker said last'),
   partitionCount: u53('Partitions placed there'),
   byteCount: u53('Committed bytes'),
   silentMs: u53('Since the last sign of life'),
   directories: Directories,
 })
 export type WorkerSummary = Static<typeof WorkerSummary>
+
+export const setWorkerService = defineRoute({
+  method: 'PUT',
+  path: '/v1/workers/:workerId/service',
+  about:
+    'Takes a worker out of service or back: excluded, draining or serving. Kept by the worker, through its restarts and those of the manager.',
+  params: WorkerParams,
+  query: Nothing,
+  body: Type.Object({
+    state: ServiceRecord.properties.state,
+    reason: Type.Optional(ServiceRecord.properties.reason),
+    isLost: Type.Optional(
+      flag('Counts its data as lost at once; only of a worker that is silent, with `excluded`'),
+    ),
+  }),
+  answer: WorkerSummary,
+})
 
 /** An event as it is told; more fields by type. */
 export const EventRecord = Type.Object(

@@ -21,6 +21,7 @@ import {
   listJobs,
   listWorkers,
   registerWorker,
+  setWorkerService,
 } from './api-workers.ts'
 
 export const managerApi = {
@@ -37,6 +38,7 @@ export const managerApi = {
   deleteJob,
   registerWorker,
   heartbeatWorker,
+  setWorkerService,
   listJobs,
   listWorkers,
   describeCluster,

@@ -87,8 +87,32 @@ export const DirectoryStatus = Type.Object({
   isFull: flag('Closed to new partitions for want of space'),
   freeBytes: u53('Bytes that new partitions may still take'),
   totalBytes: u53('Size of the file system'),
+  fileSystem: Type.Optional(
+    text('Names the file system; the same for two directories that share the space of one'),
+  ),
 })
 export type DirectoryStatus = Static<typeof DirectoryStatus>
+
+export const serviceStates = ['serving', 'excluded', 'draining'] as const
+export type ServiceState = (typeof serviceStates)[number]
+
+/**
+ * What people want of a worker. It is the worker that keeps it, on its disks, and tells it at each
+ * registration: so it outlives the manager, which keeps nothing, and the worker's own restarts.
+ * - `serving`: chosen for new partitions
+ * - `excluded`: not chosen; what was placed there already is written and read
+ * - `draining`: not chosen, and refuses to open what was placed there; reads go on
+ */
+export const ServiceRecord = Type.Object({
+  state: Type.Union([Type.Literal('serving'), Type.Literal('excluded'), Type.Literal('draining')], {
+    description: 'In service; not chosen; not chosen and refusing to open writes',
+  }),
+  reason: Type.String({ maxLength: 500, description: 'Why, in the words of who asked for it' }),
+  number: u53('Of several the one with the highest number counts'),
+})
+export type ServiceRecord = Static<typeof ServiceRecord>
+
+export const servingFromTheStart: ServiceRecord = { state: 'serving', reason: '', number: 0 }
 
 /** State of a partition in a worker's list. */
 export const reportStates = ['writing', 'committed', 'released', 'lost'] as const

@@ -120,11 +120,7 @@ export class Allocator {
     const dataSetId = dataSet.dataSetId as DataSetId
     this.#checkLimits(job, dataSet, hosts.length)
     const { workerNumbers, cursor } = place(this.#placement, {
-      workers: this.#workers
-        .all()
-        .filter(
-          ({ state, isDraining, isLeaving }) => state === 'alive' && !isDraining && !isLeaving,
-        ),
+      workers: this.#workers.all().filter((worker) => worker.isChosen),
       facts: dataSet,
       countsByWorker: job.tables.get(dataSetId)?.countsByWorker ?? new Map<number, number>(),
       cursor: job.placementCursor,
@@ -137,7 +133,7 @@ export class Allocator {
       const alive = this.#workers.all().filter((worker) => worker.state === 'alive').length
       this.#refuse(job, dataSetId, {
         code: 'NO_WORKER',
-        reason: `no worker fits ${String(hosts.length)} partitions of data set ${dataSetId}: ${String(alive)} of ${String(this.#workers.all().length)} workers are alive, and those that are not draining have no healthy${dataSet.diskKind === undefined ? '' : ` ${dataSet.diskKind}`} directory with enough free space`,
+        reason: `no worker fits ${String(hosts.length)} partitions of data set ${dataSetId}: ${String(alive)} of ${String(this.#workers.all().length)} workers are alive, and those that are neither draining nor excluded have no healthy${dataSet.diskKind === undefined ? '' : ` ${dataSet.diskKind}`} directory with enough free space`,
       })
     }
     job.placementCursor = cursor

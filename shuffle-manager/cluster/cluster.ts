@@ -19,6 +19,7 @@ import { PartitionLedger } from './partition-ledger.ts'
 import { Settling } from './settling.ts'
 import { WorkerLists } from './worker-lists.ts'
 import { WorkerRegistry, type WorkerRecord } from './worker-registry.ts'
+import { WorkerService } from './worker-service.ts'
 
 export interface ClusterSettings {
   readonly clock: Clock
@@ -41,6 +42,7 @@ export class Cluster {
   readonly workers: WorkerRegistry
   readonly ledger: PartitionLedger
   readonly workerLists: WorkerLists
+  readonly workerService: WorkerService
   readonly jobLists: JobLists
   readonly jobNews: JobNews
   readonly allocator: Allocator
@@ -61,6 +63,9 @@ export class Cluster {
     this.events = new EventRing({ clock, capacity: options.eventsMax })
     this.jobs = new JobRegistry(options)
     this.workers = new WorkerRegistry(options)
+    const wakeWorker = (worker: WorkerRecord) => {
+      this.polls.wake(workerPoll(worker.workerId))
+    }
     this.ledger = new PartitionLedger({
       managerEpoch,
       jobs: this.jobs,
@@ -69,9 +74,7 @@ export class Cluster {
       wakeJob: (job) => {
         if (job.clientId !== undefined) this.polls.wake(jobPoll(job.clientId))
       },
-      wakeWorker: (worker) => {
-        this.polls.wake(workerPoll(worker.workerId))
-      },
+      wakeWorker,
     })
     const parts = {
       clock,
@@ -89,6 +92,11 @@ export class Cluster {
     this.workerLists = new WorkerLists({
       ...parts,
       addJob: (jobId) => this.jobLists.add(jobId, clock.nowMs()),
+    })
+    this.workerService = new WorkerService({
+      events: this.events,
+      workerLists: this.workerLists,
+      wakeWorker,
     })
     this.allocator = new Allocator(parts)
     this.descriptions = new DataSetDescriptions(parts)

@@ -11,6 +11,14 @@ export type ClusterEvent =
   | { readonly type: 'worker-silent'; readonly workerId: string; readonly silentMs: number }
   | { readonly type: 'worker-back'; readonly workerId: string; readonly silentMs: number }
   | { readonly type: 'worker-leaving'; readonly workerId: string; readonly isForEver: boolean }
+  | {
+      readonly type: 'worker-service'
+      readonly workerId: string
+      readonly state: string
+      readonly reason: string
+      /** `worker`: it told what an earlier manager was asked. */
+      readonly askedBy: 'operator' | 'worker'
+    }
   | { readonly type: 'worker-lost'; readonly workerId: string; readonly cause: string }
   | {
       readonly type: 'disk-health'

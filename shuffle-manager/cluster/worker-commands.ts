@@ -1,11 +1,11 @@
-// What one worker is to do: release partitions, forget confirmed ones. Commands go out in numbered
+// What one worker is to do: release partitions, forget confirmed ones, leave or enter service. Commands go out in numbered
 // batches; a batch is repeated until the worker says that it has seen its number. Owned by the worker's
 // record.
 
 import type { PartitionKey } from '../../client/common/ids.ts'
 import type { WorkerCommand } from '../../client/manager/api-workers.ts'
 import { encodeKeys, groupBy } from '../../client/manager/key-columns.ts'
-import type { JobKeyGroups } from '../../client/manager/schemas.ts'
+import type { JobKeyGroups, ServiceRecord } from '../../client/manager/schemas.ts'
 import type { RowRef } from './partition-table.ts'
 
 export interface CommandBatch {
@@ -22,12 +22,15 @@ export class WorkerCommands {
   /** Copies that no row stands for: superseded ones. */
   readonly #strays: PartitionKey[] = []
   readonly #confirmed: PartitionKey[] = []
+  /** In or out of service, as people want it; goes out with the next batch. */
+  service: ServiceRecord | undefined
   #outstanding: CommandBatch | undefined
   #lastNumber = 0
 
   get isEmpty(): boolean {
     return (
       this.#outstanding === undefined &&
+      this.service === undefined &&
       this.releases.size === 0 &&
       this.#strays.length === 0 &&
       this.#confirmed.length === 0
@@ -61,6 +64,8 @@ export class WorkerCommands {
     }
     const confirmed = this.#confirmed.splice(0, batchKeysMax)
     const commands: WorkerCommand[] = []
+    if (this.service !== undefined) commands.push({ type: 'service', service: this.service })
+    this.service = undefined
     if (release.length > 0) commands.push({ type: 'release', jobs: groupKeys(release) })
     if (confirmed.length > 0) {
       commands.push({ type: 'confirm-released', jobs: groupKeys(confirmed) })

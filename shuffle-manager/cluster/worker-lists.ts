@@ -7,7 +7,7 @@ import { ShuffleError } from '../../client/common/errors.ts'
 import type { managerApi } from '../../client/manager/api.ts'
 import type { CallInput } from '../../client/manager/route.ts'
 import { decodeAttempts, type DataSetKey } from '../../client/manager/key-columns.ts'
-import type { DirectoryStatus, ReportGroup } from '../../client/manager/schemas.ts'
+import type { DirectoryStatus, ReportGroup, ServiceRecord } from '../../client/manager/schemas.ts'
 import type { EventRing } from './event-ring.ts'
 import type { JobRecord, JobRegistry } from './job-registry.ts'
 import type { PartitionLedger, TableRow } from './partition-ledger.ts'
@@ -100,7 +100,9 @@ export class WorkerLists {
     worker.version = page.version
     worker.isDraining = page.isDraining
     worker.isLeaving = false
+    worker.openWrites = 0
     worker.commands.reset()
+    this.#takeService(worker, page.service)
     this.#takeDirectories(worker, page.directories)
     for (const at of this.#rowsOf(worker)) this.#ledger.unhold(at)
   }
@@ -230,6 +232,8 @@ export class WorkerLists {
   #takeStatus(worker: WorkerRecord, beat: Heartbeat): void {
     if (beat.directories !== undefined) this.#takeDirectories(worker, beat.directories)
     if (beat.isDraining !== undefined) worker.isDraining = beat.isDraining
+    if (beat.openWrites !== undefined) worker.openWrites = beat.openWrites
+    this.#takeService(worker, beat.service)
     for (const [jobId, sums] of Object.entries(beat.timeInStateMs ?? {})) {
       const job = this.#jobs.get(jobId as JobId)
       if (job !== undefined) this.#jobs.addTimeInState(job, sums)
@@ -246,6 +250,18 @@ export class WorkerLists {
     if (worker.state !== 'suspect') return
     worker.state = 'alive'
     this.#events.add({ type: 'worker-back', workerId, silentMs: 0 })
+  }
+
+  #takeService(worker: WorkerRecord, told: ServiceRecord | undefined): void {
+    if (told === undefined) return
+    const isNews = told.number !== worker.service.number && worker.isServiceTold
+    worker.tookService(told)
+    // A registration says again what was asked before: nothing new.
+    if (!worker.isServiceTold) worker.askService(worker.wantedService)
+    if (!isNews) return
+    const { workerId } = worker
+    const { state, reason } = told
+    this.#events.add({ type: 'worker-service', workerId, state, reason, askedBy: 'worker' })
   }
 
   #takeDirectories(worker: WorkerRecord, directories: readonly DirectoryStatus[]): void {

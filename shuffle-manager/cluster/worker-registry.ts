@@ -3,7 +3,12 @@
 
 import { ShuffleError } from '../../client/common/errors.ts'
 import type { WorkerId } from '../../client/common/ids.ts'
-import type { DirectoryStatus, WorkerAddress } from '../../client/manager/schemas.ts'
+import {
+  servingFromTheStart,
+  type DirectoryStatus,
+  type ServiceRecord,
+  type WorkerAddress,
+} from '../../client/manager/schemas.ts'
 import { WorkerCommands } from './worker-commands.ts'
 
 /**
@@ -28,6 +33,11 @@ export class WorkerRecord {
   isDraining = false
   isLeaving = false
   directories: readonly DirectoryStatus[] = []
+  /** As the worker told it last. */
+  service: ServiceRecord = servingFromTheStart
+  /** What it is still to be told. */
+  #askedService: ServiceRecord | undefined
+  openWrites = 0
   /** Local monotonic time of the last receipt; for an expected one when it was first named. */
   heardMs: number
   registration = ''
@@ -61,6 +71,39 @@ export class WorkerRecord {
 
   get address(): WorkerAddress {
     return { workerId: this.workerId, host: this.host, port: this.port }
+  }
+
+  /** As people want it. */
+  get wantedService(): ServiceRecord {
+    return this.#askedService ?? this.service
+  }
+
+  get isServiceTold(): boolean {
+    return this.#askedService === undefined
+  }
+
+  askService(record: ServiceRecord): void {
+    this.#askedService = record
+    this.commands.service = record
+  }
+
+  /** What the worker says of itself. One that has not yet done what was asked is asked again. */
+  tookService(told: ServiceRecord): void {
+    this.service = told
+    const asked = this.#askedService
+    if (asked === undefined) return
+    if (asked.number === told.number && asked.state === told.state) {
+      this.#askedService = undefined
+      return
+    }
+    // An earlier manager had counted further.
+    if (told.number >= asked.number) this.askService({ ...asked, number: told.number + 1 })
+  }
+
+  /** Whether new partitions may be placed there. */
+  get isChosen(): boolean {
+    const isWell = this.state === 'alive' && !this.isDraining && !this.isLeaving
+    return isWell && this.service.state === 'serving' && this.wantedService.state === 'serving'
   }
 
   /** Registered in this epoch, its list complete. */

@@ -27,11 +27,17 @@ export function registerClusterRoutes(
   registerCall(app, { name: 'describeCluster', route: managerApi.describeCluster }, () => {
     const jobs = [...cluster.jobs.all()]
     const workerCounts: Record<string, number> = {}
+    const fileSystems = new Set<string>()
     let freeBytes = 0
     for (const worker of cluster.workers.all()) {
       workerCounts[worker.state] = (workerCounts[worker.state] ?? 0) + 1
       for (const directory of worker.directories) {
-        if (directory.health === 'healthy') freeBytes += directory.freeBytes
+        if (directory.health !== 'healthy') continue
+        // Workers may share a disk: its space is there once.
+        const { fileSystem } = directory
+        if (fileSystem !== undefined && fileSystems.has(fileSystem)) continue
+        if (fileSystem !== undefined) fileSystems.add(fileSystem)
+        freeBytes += directory.freeBytes
       }
     }
     return {
@@ -77,7 +83,7 @@ function summaryOfJob(job: JobRecord, nowMs: number): JobSummary {
   }
 }
 
-function summaryOfWorker(worker: WorkerRecord, nowMs: number): WorkerSummary {
+export function summaryOfWorker(worker: WorkerRecord, nowMs: number): WorkerSummary {
   return {
     workerId: worker.workerId,
     workerEpoch: worker.workerEpoch,
@@ -87,6 +93,9 @@ function summaryOfWorker(worker: WorkerRecord, nowMs: number): WorkerSummary {
     version: worker.version,
     state: worker.state,
     isDraining: worker.isDraining,
+    service: worker.wantedService,
+    isServiceTold: worker.isServiceTold,
+    openWrites: worker.openWrites,
     partitionCount: worker.partitionCount,
     byteCount: worker.committedBytes,
     silentMs: Math.max(0, Math.round(nowMs - worker.heardMs)),

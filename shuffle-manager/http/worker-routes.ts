@@ -1,9 +1,11 @@
-// Calls of shuffle workers.
+// Calls of shuffle workers, and what people ask of one.
 
 import type { FastifyInstance } from 'fastify'
+import { ShuffleError } from '../../client/common/errors.ts'
 import type { WorkerId } from '../../client/common/ids.ts'
 import { managerApi } from '../../client/manager/api.ts'
 import { workerPoll, type Cluster } from '../cluster/cluster.ts'
+import { summaryOfWorker } from './cluster-routes.ts'
 import { pollWaitMaxMs } from './job-routes.ts'
 import { registerCall } from './route-registration.ts'
 
@@ -18,6 +20,23 @@ export function registerWorkerRoutes(app: FastifyInstance, cluster: Cluster): vo
       const worker = workers.getOrAdd(params.workerId as WorkerId, nowMs)
       workerLists.register(worker, body, nowMs)
       return { heartbeatIntervalMs: options.heartbeatIntervalMs }
+    },
+  )
+
+  registerCall(
+    app,
+    { name: 'setWorkerService', route: managerApi.setWorkerService },
+    ({ params, body }) => {
+      const worker = workers.get(params.workerId as WorkerId)
+      if (worker === undefined) {
+        throw new ShuffleError(
+          'INVALID_ARGUMENT',
+          `no worker ${params.workerId} is known to this manager; GET /v1/workers lists them`,
+          { fields: { workerId: params.workerId } },
+        )
+      }
+      cluster.workerService.ask(worker, body)
+      return summaryOfWorker(worker, clock.nowMs())
     },
   )
 

@@ -1,7 +1,7 @@
 // What control needs of the data store, and how a directory of it looks to the manager.
 
 import type { PartitionKey, WorkerId } from '../../client/common/ids.ts'
-import type { DirectoryStatus as ToldStatus } from '../../client/manager/schemas.ts'
+import type { DirectoryStatus as ToldStatus, ServiceRecord } from '../../client/manager/schemas.ts'
 import type {
   PartitionReport,
   StorageDirectoryView,
@@ -13,6 +13,9 @@ export interface ControlledStore {
   readonly workerId: WorkerId
   readonly workerEpoch: number
   readonly directories: readonly Pick<StorageDirectoryView, 'status'>[]
+  readonly service: ServiceRecord
+  /** Holds at once; resolves when it is kept. Never rejects. */
+  setService(record: ServiceRecord): Promise<void>
   release(keys: readonly PartitionKey[]): void
   confirmReleased(keys: readonly PartitionKey[]): void
   list(): readonly PartitionReport[]
@@ -20,7 +23,7 @@ export interface ControlledStore {
 }
 
 export function toldStatus(directory: Pick<StorageDirectoryView, 'status'>): ToldStatus {
-  const { path, kind, health, isFull, availableBytes, totalBytes } = directory.status()
+  const { path, kind, health, isFull, availableBytes, totalBytes, fileSystem } = directory.status()
   return {
     name: path.slice(0, 1000),
     kind,
@@ -28,5 +31,6 @@ export function toldStatus(directory: Pick<StorageDirectoryView, 'status'>): Tol
     isFull,
     freeBytes: Math.max(0, Math.floor(availableBytes)),
     totalBytes: Math.floor(totalBytes),
+    ...(fileSystem === undefined ? {} : { fileSystem }),
   }
 }

@@ -4,13 +4,14 @@
 import type { JobId, PartitionKey } from '../../client/common/ids.ts'
 import type { WorkerCommand } from '../../client/manager/api-workers.ts'
 import { decodeKeys } from '../../client/manager/key-columns.ts'
-import type { JobKeyGroups } from '../../client/manager/schemas.ts'
+import type { JobKeyGroups, ServiceRecord } from '../../client/manager/schemas.ts'
 import type { ControlledStore } from './controlled-store.ts'
 
 /** Does what it knows; answers the types that it does not know. */
 export function execute(
   commands: readonly WorkerCommand[],
   store: Pick<ControlledStore, 'release' | 'confirmReleased'>,
+  setService: (record: ServiceRecord) => void,
 ): string[] {
   const unknown: string[] = []
   for (const command of commands) {
@@ -20,6 +21,9 @@ export function execute(
         break
       case 'confirm-released':
         store.confirmReleased(keysOf(command.jobs))
+        break
+      case 'service':
+        setService(command.service)
         break
       default:
         unknown.push((command as { readonly type: string }).type)

@@ -13,7 +13,7 @@ import { managerApi } from '../../client/manager/api.ts'
 import { pagesOfGroups } from '../../client/manager/list-pages.ts'
 import type { ManagerClient } from '../../client/manager/manager-client.ts'
 import type { CallAnswer, CallInput } from '../../client/manager/route.ts'
-import type { TimeInStateMs } from '../../client/manager/schemas.ts'
+import type { ServiceRecord, TimeInStateMs } from '../../client/manager/schemas.ts'
 import type { PartitionReport, StoreChange } from '../storage/storage-types.ts'
 import { toldStatus, type ControlledStore } from './controlled-store.ts'
 import { ListChanges, noAllocation, reportGroups, type ReportRow } from './list-changes.ts'
@@ -33,6 +33,10 @@ export interface WorkerControlOptions {
   readonly dataPort: number
   readonly httpPort?: number
   readonly version: string
+  /** Writes that are open now. */
+  readonly openWrites?: () => number
+  /** People took the worker out of service, or put it back. */
+  readonly onService?: (record: ServiceRecord) => void
   /** Sums by job since the last call; told with each poll, dropped when the manager is away. */
   readonly takeTimeInState?: () => Readonly<Record<string, TimeInStateMs>>
 }
@@ -61,7 +65,9 @@ export class WorkerControl {
   #registration: string | undefined
   #commandsSeen = 0
   #isStatusDue = false
-  #isDraining = false
+  /** Kept on the disks: what the manager is told. */
+  #keptService: ServiceRecord
+  #isStopping = false
   #poll: Promise<void> | undefined
   #wake: (() => void) | undefined
   #loop: Promise<void> | undefined
@@ -72,6 +78,7 @@ export class WorkerControl {
     this.#logger = options.logger
     this.#client = options.managerClient
     this.#store = options.store
+    this.#keptService = options.store.service
     this.#store.onChange((change) => {
       this.#take(change)
     })
@@ -87,9 +94,14 @@ export class WorkerControl {
     this.#loop ??= this.#run()
   }
 
-  /** Takes no new partitions from now on; the manager is told at once. */
+  /** Takes no new partitions from now on, until the process ends; the manager is told at once. */
   drain(): void {
-    this.#isDraining = true
+    this.#isStopping = true
+    this.tellStatus()
+  }
+
+  /** The manager hears at once how the worker is. */
+  tellStatus(): void {
     this.#isStatusDue = true
     this.#wake?.()
   }
@@ -161,7 +173,7 @@ export class WorkerControl {
             port: dataPort,
             ...(httpPort === undefined ? {} : { httpPort }),
             version,
-            isDraining: this.#isDraining,
+            ...this.#service(),
             directories: this.#store.directories.map(toldStatus),
             groups,
           },
@@ -227,7 +239,8 @@ export class WorkerControl {
           sequence: this.#changes.sequence,
           commandsSeen: this.#commandsSeen,
           directories: this.#store.directories.map(toldStatus),
-          isDraining: this.#isDraining,
+          ...this.#service(),
+          openWrites: this.#options.openWrites?.() ?? 0,
           ...(unknownCommands.length === 0 ? {} : { unknownCommands }),
           ...content,
         },
@@ -246,9 +259,32 @@ export class WorkerControl {
     }
     if (answer.commandsNumber <= this.#commandsSeen) return
     this.#commandsSeen = answer.commandsNumber
-    for (const type of execute(answer.commands, this.#store)) {
+    const unknown = execute(answer.commands, this.#store, (record) => {
+      this.#setService(record)
+    })
+    for (const type of unknown) {
       if (this.#unknownCommands.size < typesToldMax) this.#unknownCommands.add(type)
     }
+  }
+
+  #service(): { readonly isDraining: boolean; readonly service: ServiceRecord } {
+    const isDraining = this.#isStopping || this.#store.service.state === 'draining'
+    return { isDraining, service: this.#keptService }
+  }
+
+  /** The manager is told once it is kept: from then on no restart forgets it. */
+  #setService(record: ServiceRecord): void {
+    if (record.number <= this.#store.service.number) {
+      this.tellStatus()
+      return
+    }
+    this.#logger.info({ workerId: this.#store.workerId, ...record }, 'in or out of service')
+    const kept = this.#store.setService(record)
+    this.#options.onService?.(record)
+    void kept.then(() => {
+      this.#keptService = this.#store.service
+      this.tellStatus()
+    })
   }
 
   #take(change: StoreChange): void {

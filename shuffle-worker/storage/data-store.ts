@@ -13,6 +13,7 @@ import type {
 } from '../../client/common/ids.ts'
 import type { Logger } from '../../client/common/log.ts'
 import type { World } from '../../client/common/world.ts'
+import { servingFromTheStart, type ServiceRecord } from '../../client/manager/schemas.ts'
 import type { MemoryLedger } from '../memory/memory-ledger.ts'
 import {
   checkStoreOptions,
@@ -21,6 +22,7 @@ import {
 } from './data-store-options.ts'
 import { DirectoryChoice } from './directory-choice.ts'
 import { openDirectories, type OpenedDirectories } from './directory-opener.ts'
+import { keepService } from './directory-service.ts'
 import { HeldPartitions } from './held-partitions.ts'
 import type { PartitionPlace } from './journal-records.ts'
 import { KeyMemory } from './key-memory.ts'
@@ -72,6 +74,7 @@ export class DataStore {
   readonly #memory = new KeyMemory()
   readonly #changes = new StoreChanges()
   #identity: { readonly workerId: WorkerId; readonly workerEpoch: number } | undefined
+  #service: ServiceRecord = servingFromTheStart
   #closing: Promise<void> | undefined
 
   private constructor(settings: DataStoreSettings, options: DataStoreOptions) {
@@ -132,6 +135,18 @@ export class DataStore {
   get workerEpoch(): number {
     assert(this.#identity !== undefined, 'the store is open')
     return this.#identity.workerEpoch
+  }
+
+  /** What people want of the worker; it is the worker's control that acts by it. */
+  get service(): ServiceRecord {
+    return this.#service
+  }
+
+  /** Holds at once; resolves when it is kept on the disks that answer. Never rejects. */
+  async setService(record: ServiceRecord): Promise<void> {
+    this.#service = record
+    const usable = this.directories.filter((each) => each.isOpen && each.health !== 'failed')
+    await keepService(usable, record, this.#settings.logger)
   }
 
   /** WRITER_CONFLICT, STALE_ALLOCATION, NO_SPACE, DISK_FAILED, LIMIT_EXCEEDED, WORKER_DRAINING. */
@@ -211,6 +226,7 @@ export class DataStore {
 
   #begin(opened: OpenedDirectories): void {
     this.#identity = opened
+    this.#service = opened.service
     for (const [directory, recovered] of opened.recovered) this.#adopt(directory, recovered)
     for (const directory of this.directories) if (directory.isOpen) directory.start()
   }

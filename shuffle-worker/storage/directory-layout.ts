@@ -3,6 +3,7 @@
 //
 //   <directory>/
 //     identity            worker, cluster, epoch
+//     service             whether people took the worker out of service
 //     journal             index of what is committed (journal.new while it is replaced)
 //     probe               the health check's file
 //     partitions/         <ordinal>.partial while written, <ordinal>.data once committed
@@ -14,6 +15,8 @@ export interface DirectoryLayout {
   readonly path: string
   readonly identity: string
   readonly identityNew: string
+  readonly service: string
+  readonly serviceNew: string
   readonly journal: string
   readonly journalNew: string
   readonly probe: string
@@ -26,6 +29,8 @@ export function layoutOf(path: string): DirectoryLayout {
     path,
     identity: join(path, 'identity'),
     identityNew: join(path, 'identity.new'),
+    service: join(path, 'service'),
+    serviceNew: join(path, 'service.new'),
     journal: join(path, 'journal'),
     journalNew: join(path, 'journal.new'),
     probe: join(path, 'probe'),

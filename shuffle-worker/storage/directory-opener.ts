@@ -6,8 +6,10 @@ import { isShuffleError, ShuffleError } from '../../client/common/errors.ts'
 import { parseWorkerId, type ClusterId, type WorkerId } from '../../client/common/ids.ts'
 import type { Logger } from '../../client/common/log.ts'
 import { randomHex } from '../../client/common/random.ts'
+import type { ServiceRecord } from '../../client/manager/schemas.ts'
 import type { World } from '../../client/common/world.ts'
 import { readIdentity, writeIdentity, type DirectoryIdentity } from './directory-identity.ts'
+import { latestService, readService } from './directory-service.ts'
 import { recoverDirectory, type RecoveredDirectory } from './recovery.ts'
 import { SharedLog } from './shared-log.ts'
 import type { StorageDirectory } from './storage-directory.ts'
@@ -24,6 +26,8 @@ export interface OpenDirectoriesSettings {
 export interface OpenedDirectories {
   readonly workerId: WorkerId
   readonly workerEpoch: number
+  /** What people wanted of the worker last. */
+  readonly service: ServiceRecord
   readonly recovered: ReadonlyMap<StorageDirectory, RecoveredDirectory>
 }
 
@@ -40,7 +44,7 @@ export async function openDirectories(
 }
 
 async function open(settings: OpenDirectoriesSettings): Promise<OpenedDirectories> {
-  const { world, directories, clusterId } = settings
+  const { world, directories, clusterId, logger } = settings
   const usable = (each: StorageDirectory) => each.health !== 'failed'
   // In the order of the configuration, whichever disk answers first.
   const identities = new Map<StorageDirectory, DirectoryIdentity | undefined>(
@@ -57,6 +61,10 @@ async function open(settings: OpenDirectoriesSettings): Promise<OpenedDirectorie
   await forEach(directories.filter(usable), (directory) =>
     writeIdentity(directory.disk, directory.layout, { workerId, clusterId, workerEpoch }),
   )
+  const services: ServiceRecord[] = []
+  await forEach(directories.filter(usable), async ({ disk, layout }) => {
+    services.push(await readService(disk, layout, logger))
+  })
   const bootId = await world.disk.bootId()
   const recovered = new Map<StorageDirectory, RecoveredDirectory>()
   await forEach(directories.filter(usable), async (directory) => {
@@ -68,7 +76,7 @@ async function open(settings: OpenDirectoriesSettings): Promise<OpenedDirectorie
       fields: { directories: directories.map((each) => each.path).join(', ') },
     })
   }
-  return { workerId, workerEpoch, recovered }
+  return { workerId, workerEpoch, service: latestService(services), recovered }
 }
 
 async function recoverOne(

@@ -21,6 +21,7 @@ export class SpaceAccount {
   #consumedBytes = 0
   #reservedBytes = 0
   #driftBytes = 0
+  #fileSystem: string | undefined
   /** What was refused last; closed until there is twice as much, so that it doesn't flutter. */
   #refusedBytes = 0
 
@@ -30,6 +31,11 @@ export class SpaceAccount {
 
   get totalBytes(): number {
     return this.#totalBytes
+  }
+
+  /** Name of the file system, where it can be known. */
+  get fileSystem(): string | undefined {
+    return this.#fileSystem
   }
 
   get availableBytes(): number {
@@ -57,6 +63,7 @@ export class SpaceAccount {
       this.#driftBytes = this.#totalBytes === 0 ? 0 : space.freeBytes - expected
       this.#sampledFreeBytes = space.freeBytes
       this.#totalBytes = space.totalBytes
+      this.#fileSystem = space.fileSystem
       this.#consumedBytes -= countedBefore
       this.#reopen()
     }

@@ -209,6 +209,7 @@ export class StorageDirectory implements StorageDirectoryView {
       health: this.health,
       isFull: this.isFull,
       totalBytes: this.space.totalBytes,
+      fileSystem: this.space.fileSystem,
       availableBytes: this.space.availableBytes,
       partitionCount: this.#partitionCount,
       partitionBytes: this.#partitionBytes,

@@ -31,6 +31,8 @@ export interface DirectoryStatus {
   readonly totalBytes: number
   /** What new regions may still reserve: free, less the reserved floor and open reservations. */
   readonly availableBytes: number
+  /** Names the file system: two directories with the same share its space. */
+  readonly fileSystem?: string | undefined
   readonly partitionCount: number
   readonly partitionBytes: number
 }

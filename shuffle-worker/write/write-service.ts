@@ -56,7 +56,8 @@ export class WriteService {
   readonly #disks = new Map<StorageDirectoryView, DiskWrites>()
   readonly #views = new Set<WritingView>()
   readonly #closedSums = zeroSums()
-  #isDraining = false
+  /** Why no write is opened. */
+  #refusal: string | undefined
   readonly #onIdle: (() => void)[] = []
   readonly #stopListening: () => void
   #suspendedTimer: Timer | undefined
@@ -142,8 +143,22 @@ export class WriteService {
   }
 
   /** From now on no write is opened; those that are open go on. */
-  startDraining(): void {
-    this.#isDraining = true
+  startDraining(reason: string): void {
+    this.#refusal ??= reason
+  }
+
+  /** Writes are opened again. */
+  endDraining(): void {
+    this.#refusal = undefined
+  }
+
+  /** Ends every write that is open with WORKER_DRAINING: its time is over. */
+  interrupt(): void {
+    const error = new ShuffleError(
+      'WORKER_DRAINING',
+      'the worker drains, and the write was not finished within its time (drain-timeout)',
+    )
+    for (const view of [...this.#views]) view.fail(error)
   }
 
   /** Resolves when no write is open. */
@@ -155,10 +170,12 @@ export class WriteService {
   #admit(fields: MessageFields<'OpenWrite'>): void {
     const { options } = this.#settings
     const { key } = fields
-    if (this.#isDraining) {
-      throw new ShuffleError('WORKER_DRAINING', 'the worker is stopping and takes no new writes', {
-        fields: { ...key },
-      })
+    if (this.#refusal !== undefined) {
+      throw new ShuffleError(
+        'WORKER_DRAINING',
+        `the worker takes no new writes: ${this.#refusal}; another attempt is placed elsewhere`,
+        { fields: { ...key } },
+      )
     }
     if (this.#views.size >= options.openWritesMax) {
       throw new ShuffleError(
@@ -243,7 +260,7 @@ export class WriteService {
 
   /** Ends every write that is open. */
   close(): void {
-    this.#isDraining = true
+    this.#refusal ??= 'it stops'
     this.#suspendedTimer?.cancel()
     this.#stopListening()
     const error = new ShuffleError('WRITE_INTERRUPTED', 'the worker stops')

@@ -55,6 +55,9 @@ const answers: Record<string, unknown> = {
         version: '0.1.0',
         state: 'alive',
         isDraining: true,
+        service: { state: 'draining', reason: 'new disk', number: 1 },
+        isServiceTold: true,
+        openWrites: 0,
         partitionCount: 3,
         byteCount: 10,
         silentMs: 0,
@@ -123,7 +126,7 @@ describe('for people', () => {
 
   test('workers have their address, state and free space', async () => {
     expect(await run(workersCommand)).toMatch(
-      /worker-1 +w\.example:9710 +alive, draining +3 +10 B +2\.0 KiB/,
+      /worker-1 +w\.example:9710 +alive, draining \(new disk\) +3 +10 B +2\.0 KiB/,
     )
   })
 

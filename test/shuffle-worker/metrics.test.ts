@@ -17,6 +17,8 @@ const figures: WorkerFigures = {
   waiters: 14,
   eventLoopLagMs: 1500,
   isDraining: true,
+  isStopping: false,
+  serviceState: 'excluded',
   writeStateMs: { disk: 2000 },
   readStateMs: { credit: 3000 },
 }

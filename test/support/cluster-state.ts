@@ -19,6 +19,7 @@ import type {
   DirectoryStatus,
   ReportGroup,
   ReportState,
+  ServiceRecord,
 } from '../../client/manager/schemas.ts'
 import type { WorkerRecord } from '../../shuffle-manager/cluster/worker-registry.ts'
 import type { JobRecord } from '../../shuffle-manager/cluster/job-registry.ts'
@@ -99,6 +100,7 @@ export class ClusterState {
       readonly registration?: string
       readonly directories?: DirectoryStatus[]
       readonly isDraining?: boolean
+      readonly service?: ServiceRecord
     } = {},
   ): WorkerRecord {
     const nowMs = this.clock.nowMs()
@@ -207,13 +209,14 @@ export class ClusterState {
   commandsFor(worker: WorkerRecord): string[] {
     const { commands, number } = worker.commands.next((ref) => this.cluster.ledger.keyOf(ref))
     worker.commands.seen(number)
-    return commands.flatMap((command) =>
-      command.jobs.flatMap((job) =>
+    return commands.flatMap((command) => {
+      if (command.type === 'service') return [`service ${command.service.state}`]
+      return command.jobs.flatMap((job) =>
         job.dataSets.flatMap((group) =>
           group.attempts.map((attempt) => `${command.type} ${group.attemptPrefix}${attempt}`),
         ),
-      ),
-    )
+      )
+    })
   }
 
   /** Types of all events, oldest first. */

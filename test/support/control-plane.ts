@@ -16,6 +16,7 @@ import {
   type WorkerId,
 } from '../../client/common/ids.ts'
 import { optionValues } from '../../client/common/options.ts'
+import { servingFromTheStart, type ServiceRecord } from '../../client/manager/schemas.ts'
 import { ManagerClient } from '../../client/manager/manager-client.ts'
 import type { ShuffleDescriptor } from '../../client/master/shuffle-descriptor.ts'
 import { ShuffleMaster } from '../../client/master/shuffle-master.ts'
@@ -40,6 +41,8 @@ export class FakeStore implements ControlledStore {
   readonly directories: ControlledStore['directories']
   readonly releaseCommands: PartitionKeyText[] = []
   workerEpoch = 0
+  /** Kept on the disks. */
+  service: ServiceRecord = servingFromTheStart
   status: DirectoryStatus
   #listener: ((change: StoreChange) => void) | undefined
 
@@ -57,6 +60,11 @@ export class FakeStore implements ControlledStore {
       partitionBytes: 0,
     }
     this.directories = [{ status: () => this.status }]
+  }
+
+  setService(record: ServiceRecord): Promise<void> {
+    this.service = record
+    return Promise.resolve()
   }
 
   onChange(listener: (change: StoreChange) => void): void {

@@ -243,3 +243,16 @@ describe('values made in code', () => {
     expect(complaint(() => optionValues(declaration, unknown))).toBe('unknown option nonsense')
   })
 })
+
+test('an option of one call is a flag and nothing else', () => {
+  const declaration = declareOptions('command', {
+    wait: { name: 'wait', type: 'boolean', default: false, flagOnly: true, about: 'Waits.' },
+  })
+  expect(parseOptions(declaration, { argv: ['--wait'] }).values.wait).toBe(true)
+  expect(() => parseOptions(declaration, { environment: { SLUICE_COMMAND_WAIT: 'true' } })).toThrow(
+    /SLUICE_COMMAND_WAIT/,
+  )
+  expect(() =>
+    parseOptions(declaration, { yamlText: 'remote-shuffle.command.wait: true' }),
+  ).toThrow(/remote-shuffle\.command\.wait/)
+})

@@ -34,7 +34,9 @@ test('releases, strays and confirmations go out together, in bounded batches', (
   while (!commands.isEmpty) {
     const batch = commands.next(keyOf)
     commands.seen(batch.number)
-    const groups = batch.commands.flatMap((command) => command.jobs.flatMap((job) => job.dataSets))
+    const groups = batch.commands
+      .flatMap((command) => (command.type === 'service' ? [] : command.jobs))
+      .flatMap((job) => job.dataSets)
     sizes.push(groups.reduce((sum, group) => sum + group.attempts.length, 0))
   }
   expect(sizes).toEqual([5001, 5000, 2000])
@@ -46,6 +48,18 @@ test('a new registration forgets what was to be done', () => {
   commands.next(keyOf)
   commands.confirm({ jobId, ...key(1) })
   commands.reset()
+  expect(commands.isEmpty).toBe(true)
+})
+
+test('what people want of the worker goes out once a batch, and again until it was seen', () => {
+  const commands = new WorkerCommands()
+  const service = { state: 'draining', reason: 'r', number: 1 } as const
+  commands.service = service
+  expect(commands.isEmpty).toBe(false)
+  const first = commands.next(keyOf)
+  expect(first.commands).toEqual([{ type: 'service', service }])
+  expect(commands.next(keyOf)).toBe(first)
+  commands.seen(first.number)
   expect(commands.isEmpty).toBe(true)
 })
 

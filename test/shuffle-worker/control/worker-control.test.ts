@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { managerApi } from '../../../client/manager/api.ts'
+import type { ServiceState } from '../../../client/manager/schemas.ts'
 import { jobId, key } from '../../support/cluster-state.ts'
 import { ControlPlane } from '../../support/control-plane.ts'
 import { VirtualWorld } from '../../support/virtual-world.ts'
@@ -124,3 +125,56 @@ test('a worker that starts before its manager registers when it comes', async ()
   await world.clock.advance(10_000)
   expect(worker.control?.isRegistered).toBe(true)
 })
+
+test('a worker that is told to drain keeps it, and says so when it has', async () => {
+  const { world, plane, worker, told } = await ready()
+  await ask(plane, world, { state: 'draining', reason: 'a new disk' })
+  expect(await told()).toMatchObject({ service: { state: 'draining' } })
+  await world.clock.advance(100)
+  expect(worker.store.service).toMatchObject({ state: 'draining', reason: 'a new disk' })
+  expect(await told()).toMatchObject({ isServiceTold: true, isDraining: true })
+})
+
+test('what people want of a worker outlives the manager, the worker and both', async () => {
+  const { world, plane, worker, told } = await ready()
+  await ask(plane, world, { state: 'excluded', reason: 'noisy' })
+  await world.clock.advance(100)
+  for (const which of ['manager', 'worker', 'both']) {
+    if (which !== 'worker') plane.killManager()
+    if (which !== 'manager') worker.kill()
+    await world.clock.advance(1000)
+    if (which !== 'worker') await plane.startManager()
+    if (which !== 'manager') worker.start()
+    await world.clock.advance(10_000)
+    expect(await told(), which).toMatchObject({
+      state: 'alive',
+      service: { state: 'excluded', reason: 'noisy' },
+      isServiceTold: true,
+    })
+  }
+  // A manager that never asked for anything can end what another had asked for.
+  await ask(plane, world, { state: 'serving' })
+  await world.clock.advance(100)
+  expect(worker.store.service.state).toBe('serving')
+})
+
+test('a worker that is away is told when it comes', async () => {
+  const { world, plane, worker, told } = await ready()
+  worker.kill()
+  await world.clock.advance(1000)
+  await ask(plane, world, { state: 'excluded' })
+  expect(await told()).toMatchObject({ isServiceTold: false, service: { state: 'excluded' } })
+  worker.start()
+  await world.clock.advance(2000)
+  expect(worker.store.service.state).toBe('excluded')
+  expect(await told()).toMatchObject({ isServiceTold: true })
+})
+
+async function ask(
+  plane: ControlPlane,
+  world: VirtualWorld,
+  body: { readonly state: ServiceState; readonly reason?: string },
+): Promise<void> {
+  const params = { workerId: 'w1' }
+  await world.drive(plane.watcher.call(managerApi.setWorkerService, { params, query: {}, body }))
+}

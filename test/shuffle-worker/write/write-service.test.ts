@@ -76,7 +76,7 @@ describe('write service', () => {
   it('takes no new writes while it drains, and tells when the open ones have ended', async () => {
     const { service, clock } = make()
     const view = service.open(openWrite(), output, ignore)
-    service.startDraining()
+    service.startDraining('it is stopping')
     expect(() => service.open(openWrite(), output, ignore)).toThrow(/stopping/)
     let isIdle = false
     void service.idle().then(() => (isIdle = true))

@@ -22,7 +22,7 @@ public enum ErrorCode {
   WORKER_CHANGED(8, false, Action.PRODUCE_AGAIN),
   /** The connection, the worker or the region was lost while the write was open. */
   WRITE_INTERRUPTED(9, false, Action.FAIL_ATTEMPT),
-  /** The worker takes no new writes because it is stopping. */
+  /** The worker takes no new writes: it is stopping, or was told to drain. */
   WORKER_DRAINING(10, false, Action.FAIL_ATTEMPT),
   /** A newer allocation, epoch or release of this key is known. */
   STALE_ALLOCATION(11, false, Action.FAIL_ATTEMPT),

@@ -1,0 +1,110 @@
+// What people want of the worker (in service, excluded, draining), kept in each of its data
+// directories, so that neither its own restart nor the manager's forgets it. One small checksummed
+// file, replaced as a whole and synced; absent in a worker that nobody ever took out of service.
+
+import { crc32 } from '@node-rs/crc32'
+import {
+  serviceStates,
+  servingFromTheStart,
+  type ServiceRecord,
+} from '../../client/manager/schemas.ts'
+import type { Logger } from '../../client/common/log.ts'
+import type { DirectoryLayout } from './directory-layout.ts'
+import { systemCodeOf } from './disk-operation.ts'
+import { ignoreMissing } from './journal.ts'
+import type { QueuedDisk, QueuedFile } from './queued-disk.ts'
+
+/** Longer than any record: the reason has at most 500 characters. */
+const recordLengthMax = 8192
+
+export function encodeService({ state, reason, number }: ServiceRecord): Uint8Array {
+  const text = JSON.stringify({ state, reason, number })
+  return Buffer.from(`${text}\n${checksumText(text)}\n`)
+}
+
+/** Undefined when it is damaged. */
+export function decodeService(bytes: Uint8Array): ServiceRecord | undefined {
+  const match = /^(\{[^\n]*\})\n([0-9a-f]{8})\n$/.exec(Buffer.from(bytes).toString())
+  const [, text = '', checksum] = match ?? []
+  if (match === null || checksumText(text) !== checksum) return undefined
+  const { state, reason, number } = JSON.parse(text) as Partial<ServiceRecord>
+  const isWhole =
+    serviceStates.some((known) => known === state) &&
+    typeof reason === 'string' &&
+    Number.isSafeInteger(number)
+  return isWhole ? ({ state, reason, number } as ServiceRecord) : undefined
+}
+
+/** What the directory says; of a new or a damaged one that the worker serves. */
+export async function readService(
+  disk: QueuedDisk,
+  layout: DirectoryLayout,
+  logger: Logger,
+): Promise<ServiceRecord> {
+  let file: QueuedFile
+  try {
+    file = await disk.open(layout.service, 'read')
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return servingFromTheStart
+    throw error
+  }
+  try {
+    const target = Buffer.alloc(recordLengthMax)
+    const count = await file.read(target, 0).result
+    const record = decodeService(target.subarray(0, count))
+    if (record === undefined) {
+      logger.warn(
+        { path: layout.service },
+        'the file that says whether the worker is in service is damaged and is ignored; if it was excluded or draining, say so again',
+      )
+    }
+    return record ?? servingFromTheStart
+  } finally {
+    await file.close()
+  }
+}
+
+/** Durable when it resolves. */
+export async function writeService(
+  disk: QueuedDisk,
+  layout: DirectoryLayout,
+  record: ServiceRecord,
+): Promise<void> {
+  await disk.unlink(layout.serviceNew).catch(ignoreMissing)
+  const file = await disk.open(layout.serviceNew, 'create')
+  try {
+    await file.write([encodeService(record)], 0).result
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await disk.rename(layout.serviceNew, layout.service)
+  await disk.syncDirectory(layout.path)
+}
+
+/** In all directories, as far as they can be written. Never rejects. */
+export async function keepService(
+  directories: readonly { readonly disk: QueuedDisk; readonly layout: DirectoryLayout }[],
+  record: ServiceRecord,
+  logger: Logger,
+): Promise<void> {
+  const kept = await Promise.allSettled(
+    directories.map(({ disk, layout }) => writeService(disk, layout, record)),
+  )
+  if (kept.some(({ status }) => status === 'fulfilled')) return
+  logger.error(
+    { ...record },
+    'that the worker is in or out of service could not be written to any disk: a restart forgets it',
+  )
+}
+
+/** Of what the directories say, the latest. */
+export function latestService(records: Iterable<ServiceRecord>): ServiceRecord {
+  let latest = servingFromTheStart
+  for (const record of records) if (record.number > latest.number) latest = record
+  return latest
+}
+
+function checksumText(text: string): string {
+  return crc32(Buffer.from(text)).toString(16).padStart(8, '0')
+}

@@ -1,0 +1,32 @@
+import { expect, test } from 'vitest'
+import { clusterCommandOptions, managerCommand } from '../../cli/manager-command.ts'
+import { commandContext } from '../support/command-context.ts'
+
+const command = managerCommand({
+  declaration: clusterCommandOptions,
+  usage: 'sluice try A [B]',
+  about: 'Tries.',
+  argumentNames: ['A', '[B]'],
+  run: ({ args, values, token, context }) => {
+    context.print(JSON.stringify({ args, manager: values.manager, token }))
+    return Promise.resolve(undefined)
+  },
+})
+
+test('a command gets its arguments, its options and the secret', async () => {
+  const context = commandContext({ readFile: () => 'secret\n' })
+  expect(await command.run(['a', 'b', '--token-file', '/t'], context)).toBe(0)
+  expect(JSON.parse(context.printed.join(''))).toEqual({
+    args: ['a', 'b'],
+    manager: 'http://127.0.0.1:9700',
+    token: 'secret',
+  })
+})
+
+test('an argument in brackets may be left out, others may not, and no more are taken', async () => {
+  expect(await command.run(['a'], commandContext())).toBe(0)
+  await expect(command.run([], commandContext())).rejects.toThrow(/A is missing/)
+  await expect(command.run(['a', 'b', 'c'], commandContext())).rejects.toThrow(
+    /unexpected argument/,
+  )
+})

@@ -1,0 +1,105 @@
+// The commands of day two on a cluster of processes.
+
+import { randomBytes } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { parseAttemptId } from '../../client/index.ts'
+import type { WorkerSummary } from '../../client/manager/api-workers.ts'
+import { scrape, sluice, TestCluster, until, type FinishedProcess } from '../support/cluster.ts'
+import { EmbeddedClient } from '../support/embedded-client.ts'
+
+let cluster: TestCluster
+beforeAll(async () => {
+  cluster = await TestCluster.start({
+    workers: 2,
+    managerOptions: [
+      '--heartbeat-interval=500ms',
+      '--worker-suspect-after=1500ms',
+      '--start-grace=1s',
+      '--settle-time=500ms',
+    ],
+    workerOptions: ['--drain-timeout=1s'],
+  })
+})
+afterAll(async () => {
+  await cluster.stop()
+})
+
+async function command(...args: string[]): Promise<FinishedProcess> {
+  return await sluice([...args, '--manager', cluster.managerUrl])
+}
+
+async function text(...args: string[]): Promise<string> {
+  const run = await command(...args)
+  expect(run.code, run.stderr).toBe(0)
+  return run.stdout
+}
+
+async function told(index: number): Promise<WorkerSummary> {
+  return await until(`worker ${String(index)} is known`, async () => {
+    const { workers } = await cluster.get<{ workers: WorkerSummary[] }>('/v1/workers')
+    return workers.find(({ workerId }) => workerId === idOf(index))
+  })
+}
+
+const idOf = (index: number) => cluster.worker(index).ready?.workerId ?? ''
+
+const probe = async (index: number, path: string) =>
+  (await fetch(`${cluster.worker(index).httpUrl}${path}`)).status
+
+async function placed(client: EmbeddedClient, indices: readonly number[]): Promise<Set<string>> {
+  const holders = new Set<string>()
+  for (const index of indices) {
+    const descriptor = await client.allocate(index, 1)
+    holders.add(descriptor.holders[0]?.workerId ?? '')
+  }
+  return holders
+}
+
+describe('a worker out of service', () => {
+  it('drains: not ready and alive, its open writes end, nothing new comes, through all restarts', async () => {
+    await using client = await EmbeddedClient.start({
+      managerUrl: cluster.managerUrl,
+      jobId: 'drained',
+    })
+    const descriptors = [await client.allocate(0, 1), await client.allocate(1, 1)]
+    const onFirst = descriptors.find(({ holders }) => holders[0]?.workerId === idOf(0))!
+    // A producer that has begun and takes longer than the drain time.
+    const late = client.environment.createResultPartition({
+      descriptor: onFirst,
+      memoryBytes: 256 * 1024,
+    })
+    for (let count = 0; count < 10; count++) await late.emitRecord(randomBytes(100_000), 0)
+    await until('a region of it is written', async () => (await told(0)).openWrites === 1)
+    expect(await text('drain', idOf(0), '--reason', 'new disks')).toMatch(/ drains\n/)
+    await until('the worker knows it', async () => (await told(0)).isServiceTold)
+    expect(await probe(0, '/readyz')).toBe(503)
+    expect(await probe(0, '/healthz')).toBe(200)
+    expect(await text('workers')).toMatch(/alive, draining \(new disks\)/)
+    expect(await placed(client, [2, 3, 4])).toEqual(new Set([idOf(1)]))
+    // One that had its place and has not begun is refused at once.
+    const begun = client.environment.createResultPartition({
+      descriptor: { ...onFirst, key: { ...onFirst.key, attemptId: parseAttemptId('attempt-1') } },
+    })
+    void begun.emitRecord(Buffer.from('x'), 0)
+    await expect(begun.finish()).rejects.toMatchObject({ code: 'WORKER_DRAINING' })
+    await expect(late.finish()).rejects.toMatchObject({ code: 'WORKER_DRAINING' })
+    expect(
+      (await scrape(cluster.worker(0).httpUrl)).get(
+        'sluice_worker_errors_total{code="WORKER_DRAINING"}',
+      ),
+    ).toBe(2)
+
+    await cluster.manager.kill('SIGTERM')
+    await cluster.manager.start()
+    await cluster.worker(0).kill('SIGKILL')
+    await cluster.worker(0).start()
+    await until('it is back', async () => (await told(0)).state === 'alive')
+    expect(await told(0)).toMatchObject({ service: { state: 'draining', reason: 'new disks' } })
+    expect(await probe(0, '/readyz')).toBe(503)
+    const metrics = await scrape(cluster.manager.httpUrl)
+    expect(metrics.get('sluice_manager_workers_out_of_service{state="draining"}')).toBe(1)
+    expect(await text('undrain', idOf(0))).toMatch(/back in service/)
+    await until('it serves', async () => (await probe(0, '/readyz')) === 200)
+    expect((await placed(client, [5, 6, 7, 8])).size).toBe(2)
+  })
+})
