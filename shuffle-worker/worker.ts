@@ -6,7 +6,7 @@ import { Registry } from 'prom-client'
 import { sleep } from '../client/common/clock.ts'
 import { parseClusterId, type WorkerId } from '../client/common/ids.ts'
 import type { Logger } from '../client/common/log.ts'
-import { WaiterRegister } from '../client/common/waiters.ts'
+import { WaiterRegister, type WaiterDescription } from '../client/common/waiters.ts'
 import type { World } from '../client/common/world.ts'
 import { ManagerClient } from '../client/manager/manager-client.ts'
 import { challengeLength } from '../client/protocol/authentication.ts'
@@ -121,6 +121,11 @@ export class ShuffleWorker {
 
   get store(): DataStore {
     return this.#parts.store
+  }
+
+  /** Everything that something in this process waits for, oldest first. */
+  get waits(): readonly WaiterDescription[] {
+    return this.#parts.waiters.list()
   }
 
   /** Why no new work should come; undefined when it may. */

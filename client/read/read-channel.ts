@@ -89,12 +89,14 @@ export class ReadChannel implements CreditTaker {
   async run(partitions: readonly InputPartition[]): Promise<void> {
     const { connection, shares, bufferSizeBytes } = this.#options
     shares.register(this)
+    // Before anything can fail: whoever goes on afterwards asks for what is unfinished.
+    const first = this.#note(partitions)
     try {
       const channel = connection.openChannel(this.#handler())
       this.#channel = channel
       channel.send(messages.OpenRead, { bufferSizeBytes, initialCredit })
       this.#watch()
-      this.add(partitions)
+      this.#sendList(first, partitions)
     } catch (error) {
       this.#fail(error)
     }
@@ -104,11 +106,20 @@ export class ReadChannel implements CreditTaker {
   /** Adds to the list, before `endList`. */
   add(partitions: readonly InputPartition[]): void {
     assert(!this.#isListEnded, 'nothing is added to a complete list')
+    this.#sendList(this.#note(partitions), partitions)
+  }
+
+  /** Answers the index of the first. */
+  #note(partitions: readonly InputPartition[]): number {
     const first = this.#listLength
     for (const partition of partitions) {
       this.#listed.set(this.#listLength, partition)
       this.#listLength += 1
     }
+    return first
+  }
+
+  #sendList(first: number, partitions: readonly InputPartition[]): void {
     const entries = partitions.map((partition, offset) => partition.listEntry(first + offset))
     for (const page of encodePartitionList(entries)) {
       const { partitionCount, body } = page

@@ -10,7 +10,7 @@ test.each(scripts)(
   async (script) => {
     const failed: unknown[] = []
     let count = 0
-    for await (const run of everyPoint(script, step)) {
+    for await (const run of everyPoint(script, { step, offset: 0 })) {
       count += 1
       if (run.findings.length > 0) failed.push(run)
     }

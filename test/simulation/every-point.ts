@@ -38,19 +38,22 @@ export interface PointRun {
   readonly findings: readonly string[]
 }
 
-/** Every `step`-th point of a script; all unless given. */
-export async function* everyPoint(script: Script, step = 1): AsyncGenerator<PointRun, void> {
+/** Every `step`-th point of a script from the `offset`-th on: offsets 0 to step - 1 make all of them. */
+export async function* everyPoint(
+  script: Script,
+  { step, offset }: { readonly step: number; readonly offset: number },
+): AsyncGenerator<PointRun, void> {
   const calm = new Simulation(seed, script.plan, {})
   const { findings, figures } = await calm.run()
   yield { point: `${script.name}: no fault`, findings }
   const operationCount = calm.virtual.disk('worker-0').operationCount
   for (const kind of atMessage) {
-    for (let number = 1; number <= figures.messages; number += step) {
+    for (let number = 1 + offset; number <= figures.messages; number += step) {
       yield await runWith(script, faultAt(kind, number, 0))
     }
   }
   for (const [kind, other] of atOperation) {
-    for (let number = 1; number <= operationCount; number += step) {
+    for (let number = 1 + offset; number <= operationCount; number += step) {
       yield await runWith(script, faultAt(kind, number, other))
     }
   }

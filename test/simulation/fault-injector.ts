@@ -23,6 +23,8 @@ export interface InjectorContext {
 
 type Inject = (fault: FaultPlan) => void
 
+/** What hung may answer late. */
+const touchedAfterMs = 5_000
 const plentyBytes = 2 ** 40
 const changing: readonly OperationKind[] = [
   'write',
@@ -39,10 +41,14 @@ export class FaultInjector {
   readonly #atMessage = new Map<number, (message: SeenMessage) => void>()
   readonly #undo = new Set<() => void>()
   readonly #kinds: Readonly<Record<FaultKind, Inject>>
+  /** Directories whose calls fail, hang or are slow, by `host path`, and until when that may show. */
+  readonly #touched = new Map<string, number>()
   #names = 0
   #isOver = false
   /** Faults that were tried, whether they hit anything or not. */
   count = 0
+  /** Faults that hit something after a partition had been committed. */
+  hitsAfterCommit = 0
   /** Stored bytes were changed: DATA_CORRUPT may come. */
   hasDamaged = false
   /** Committed data may be gone: PARTITION_NOT_FOUND may come. */
@@ -62,6 +68,12 @@ export class FaultInjector {
       `fault ${fault.kind} target ${String(fault.target)} after ${String(fault.after)} for ${String(fault.durationMs)} ms`,
     )
     this.#kinds[fault.kind](fault)
+  }
+
+  /** Whether something is, or was just now, wrong with the disk of a directory. */
+  isDiskTouched(host: string, directory: string): boolean {
+    const untilMs = this.#touched.get(`${host} ${directory}`)
+    return untilMs !== undefined && this.#context.virtual.clock.nowMs() < untilMs
   }
 
   onMessage(message: SeenMessage): void {
@@ -317,6 +329,7 @@ export class FaultInjector {
 
   #hit(fault: FaultPlan): void {
     this.#context.coverage.fault(fault.kind)
+    if (this.#context.truth.partitionsCommitted > 0) this.hitsAfterCommit += 1
   }
 
   #hosts(): readonly string[] {
@@ -388,6 +401,8 @@ export class FaultInjector {
     // A disk that fails for long enough has lost what is on it.
     this.hasLost = true
     this.hasBlockedDeletion = true
+    const untilMs = this.#context.virtual.clock.nowMs() + fault.durationMs + touchedAfterMs
+    this.#touched.set(`${worker.host} ${directory}`, untilMs)
     const injected: InjectedFault = disk.inject({
       path: directory,
       after: fault.isExact === true ? fault.after - 1 : fault.after % 32,

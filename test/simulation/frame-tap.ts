@@ -6,20 +6,29 @@ import { errorCodeOfWire, type ErrorCode } from '../../client/common/errors.ts'
 import type { Connection, Network } from '../../client/common/network.ts'
 import { framePrefixLength } from '../../client/protocol/frame.ts'
 import { messageList } from '../../client/protocol/messages.ts'
+import type { VirtualStream } from '../support/virtual-connection.ts'
+import { watchAnswering, watchAsking, type SeenHttp } from './http-tap.ts'
+import type { SimProcess } from './process.ts'
 
 export interface SeenMessage {
   /** From 1 on, over the whole world. */
   readonly number: number
-  /** Name of a frame's message, or `HTTP` with method and path. */
+  /** Name of a frame's message, or `HTTP` with method and path, or `HTTP answer` with these. */
   readonly name: string
   readonly channelId: number
   readonly bytes: number
   readonly from: string
   readonly to: string
-  /** Of an Error or a PartitionFailed. */
+  /** Of an Error, a PartitionFailed or an HTTP answer. */
   readonly code?: ErrorCode | undefined
   /** Cuts the connection on which it is sent. */
   cut(): void
+}
+
+export interface OpenRequest {
+  readonly name: string
+  readonly startedMs: number
+  readonly process: SimProcess
 }
 
 const namesById = new Map(messageList.map(({ id, name }) => [id, name]))
@@ -28,6 +37,7 @@ const codeOffsets: Readonly<Record<string, number>> = { Error: 0, PartitionFaile
 
 export class FrameTap {
   readonly #onMessage: (message: SeenMessage) => void
+  readonly #openRequests = new Set<OpenRequest>()
   #count = 0
 
   constructor(onMessage: (message: SeenMessage) => void) {
@@ -38,17 +48,30 @@ export class FrameTap {
     return this.#count
   }
 
-  wrap(host: string, network: Network): Network {
+  /** Requests that wait for their answer, and who waits. */
+  get openRequests(): Iterable<OpenRequest> {
+    return this.#openRequests
+  }
+
+  wrap(process: SimProcess, network: Network): Network {
+    const { host } = process
     return {
       listen: (address, onConnection) =>
         network.listen(address, (connection) => {
           onConnection(this.#watched(host, connection))
         }),
       connect: async (options) => this.#watched(host, await network.connect(options)),
-      listenStreams: (address, onStream) => network.listenStreams(address, onStream),
+      listenStreams: (address, onStream) =>
+        network.listenStreams(address, (stream) => {
+          const to = (stream as Partial<VirtualStream>).remoteAddress ?? 'nobody'
+          watchAnswering(stream, (seen) => {
+            this.#onHttp(seen, { from: host, to, stream })
+          })
+          onStream(stream)
+        }),
       connectStream: async (options) => {
         const stream = await network.connectStream(options)
-        this.#watchRequests({ host, to: options.host }, stream)
+        this.#watchRequests(process, options.host, stream)
         return stream
       },
     }
@@ -88,34 +111,39 @@ export class FrameTap {
     }
   }
 
-  #watchRequests(where: { readonly host: string; readonly to: string }, stream: Duplex): void {
-    const write = stream.write.bind(stream) as (...args: unknown[]) => boolean
-    const watched = (...args: unknown[]): boolean => {
-      const text = Buffer.from(args[0] as string | Uint8Array).toString('latin1', 0, 300)
-      const match = /^(GET|PUT|POST|DELETE) (\S+) HTTP/.exec(text)
-      if (match !== null) {
-        this.#count += 1
-        this.#onMessage({
-          number: this.#count,
-          name: `HTTP ${match[1] ?? ''} ${routeOf(match[2] ?? '')}`,
-          channelId: 0,
-          bytes: (args[0] as Uint8Array).length,
-          from: where.host,
-          to: where.to,
-          cut: () => {
-            stream.destroy(new Error('cut by the simulation'))
-          },
-        })
-      }
-      return write(...args)
+  #watchRequests(process: SimProcess, to: string, stream: Duplex): void {
+    let open: OpenRequest | undefined
+    const done = () => {
+      if (open !== undefined) this.#openRequests.delete(open)
+      open = undefined
     }
-    stream.write = watched as typeof stream.write
+    watchAsking(stream, {
+      onAsked: (seen) => {
+        done()
+        open = { name: seen.name, startedMs: process.world.clock.nowMs(), process }
+        this.#openRequests.add(open)
+        this.#onHttp(seen, { from: process.host, to, stream })
+      },
+      onDone: done,
+    })
   }
-}
 
-/** The path with names instead of ids. */
-function routeOf(path: string): string {
-  return path.replace(/\?.*$/, '').replace(/(jobs|workers|data-sets)\/(?!heartbeat)[^/]+/g, '$1/*')
+  #onHttp(
+    seen: SeenHttp,
+    where: { readonly from: string; readonly to: string; readonly stream: Duplex },
+  ): void {
+    this.#count += 1
+    this.#onMessage({
+      ...seen,
+      number: this.#count,
+      channelId: 0,
+      from: where.from,
+      to: where.to,
+      cut: () => {
+        where.stream.destroy(new Error('cut by the simulation'))
+      },
+    })
+  }
 }
 
 type ScannedFrame = Pick<SeenMessage, 'name' | 'channelId' | 'bytes' | 'code'>

@@ -86,7 +86,7 @@ function drawCluster(random: VirtualRandom): ClusterPlan {
     isCompressed: random.chance(0.6),
     isTokenWanted: random.chance(0.2),
     taskHostCount: pick(random, [1, 2, 3]),
-    chunkBytesMax: pick(random, [0, 0, 64, 1000, 20_000]),
+    chunkBytesMax: pick(random, [0, 0, 200, 2000, 20_000]),
     latencyMaxMs: pick(random, [0.5, 0.5, 2, 20]),
     spanMs: pick(random, [60, 300, 1500, 6000]),
     placement: pick(random, ['round-robin', 'round-robin', 'min-number', 'locality', 'random']),
@@ -130,12 +130,12 @@ function drawStages(random: VirtualRandom, cluster: ClusterPlan): readonly Stage
 }
 
 function drawShape(random: VirtualRandom, cluster: ClusterPlan): OutputShape {
-  const recordCount = pick(random, [0, 1, 10, 200, 400, 800])
+  const recordCount = pick(random, [0, 1, 10, 60, 150, 400])
   const isHuge = recordCount > 0 && random.chance(0.15)
   return {
     recordCount,
     recordBytesMax: pick(random, [1, 30, 100, 300]),
-    hugeRecordBytes: isHuge ? random.integer(24 * cluster.bufferSizeBytes) : 0,
+    hugeRecordBytes: isHuge ? random.integer(16 * cluster.bufferSizeBytes) : 0,
     broadcastShare: pick(random, [0, 0, 0.02, 1]),
     eventShare: pick(random, [0, 0, 0.01]),
     usedShare: pick(random, [1, 1, 0.3]),

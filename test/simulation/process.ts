@@ -12,6 +12,8 @@ import type { FrameTap } from './frame-tap.ts'
 /** What a planted fault makes of the seams; nothing unless one is installed. */
 export const seamMutation: { disk: ((disk: Disk) => Disk) | undefined } = { disk: undefined }
 
+const justMs = 3_000
+
 export class SimProcess {
   readonly host: string
   /** What the code under test is given. */
@@ -22,6 +24,7 @@ export class SimProcess {
   readonly #process: VirtualProcess
   readonly #held: (() => void)[] = []
   #isPaused = false
+  #resumedMs = -Infinity
   #wallOffsetMs = 0
 
   constructor(virtual: VirtualWorld, host: string, tap: FrameTap) {
@@ -34,7 +37,7 @@ export class SimProcess {
     this.world = {
       clock: this.#clock(),
       random: this.#process.random,
-      network: tap.wrap(host, this.#process.network),
+      network: tap.wrap(this, this.#process.network),
       disk: seamMutation.disk?.(this.#disk()) ?? this.#disk(),
       compute: this.#compute(),
     }
@@ -46,6 +49,16 @@ export class SimProcess {
 
   get isPaused(): boolean {
     return this.#isPaused
+  }
+
+  /** When it last went on after a pause; minus infinity when it never was paused. */
+  get resumedMs(): number {
+    return this.#resumedMs
+  }
+
+  /** Its timers may still be late. */
+  get isJustResumed(): boolean {
+    return this.#virtual.clock.nowMs() - this.#resumedMs < justMs
   }
 
   kill(): void {
@@ -67,6 +80,7 @@ export class SimProcess {
   resume(others: readonly string[]): void {
     if (!this.#isPaused) return
     this.#isPaused = false
+    this.#resumedMs = this.#virtual.clock.nowMs()
     for (const other of others) this.#virtual.network.heal(this.host, other)
     for (const go of this.#held.splice(0)) this.#virtual.clock.schedule(0, go)
   }

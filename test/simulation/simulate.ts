@@ -1,91 +1,109 @@
-// `npm run simulate -- --seed N [--count K] [--trace]`: K seeds from N on; stops at the first that
-// finds something, prints it with the last events, and exits with 1.
+// The program behind `npm run simulate`: seeds, planted faults, or every point of the fixed scripts.
+// Prints what it reached; exits with 1 when something was found.
 
 import './shared-validators.ts'
 import { parseArgs } from 'node:util'
-import { Coverage } from './coverage.ts'
+import { figureNames, runBatch, servePart, type BatchTotals, type FailedSeed } from './batch.ts'
 import { everyPoint, scripts } from './every-point.ts'
 import { huntAll } from './mutant-hunt.ts'
 import { mutants } from './mutants.ts'
-import { simulate, type SimulationResult } from './simulation.ts'
+import { simulate } from './simulation.ts'
 
 const { values } = parseArgs({
   options: {
     seed: { type: 'string', default: '1' },
     count: { type: 'string', default: '1' },
+    jobs: { type: 'string', default: '1' },
     trace: { type: 'boolean', default: false },
-    calm: { type: 'boolean', default: false },
     verbose: { type: 'boolean', default: false },
-    'every-point': { type: 'boolean', default: false },
-    step: { type: 'string', default: '1' },
+    calm: { type: 'boolean', default: false },
+    'keep-going': { type: 'boolean', default: false },
     mutants: { type: 'boolean', default: false },
     mutant: { type: 'string' },
-    'keep-going': { type: 'boolean', default: false },
+    'every-point': { type: 'boolean', default: false },
+    step: { type: 'string', default: '1' },
+    offset: { type: 'string', default: '0' },
+    part: { type: 'string' },
   },
 })
 
-const print = (line: string): void => {
-  process.stdout.write(`${line}\n`)
-}
-
 const first = Number(values.seed)
 const count = Number(values.count)
-if (values['every-point']) process.exit((await runEveryPoint(Number(values.step))) ? 0 : 1)
-if (values.mutants || values.mutant !== undefined) {
-  const wanted = mutants.filter(({ name }) => values.mutant === undefined || name === values.mutant)
-  const areAllCaught = await huntAll(wanted, { first, count: count === 1 ? 2000 : count, print })
-  process.exit(areAllCaught ? 0 : 1)
+/** Errors are made by the thousand in each seed; where they were made is wanted of one seed alone. */
+const isOneSeed = count === 1 && !values.mutants && !values['every-point']
+if (!isOneSeed) Error.stackTraceLimit = 0
+
+process.exit((await run()) ? 0 : 1)
+
+async function run(): Promise<boolean> {
+  if (values.part !== undefined) {
+    await servePart(values.part)
+    return true
+  }
+  if (values['every-point']) return runEveryPoint(Number(values.step), Number(values.offset))
+  if (values.mutants || values.mutant !== undefined) return runMutants()
+  return isOneSeed ? runOne() : runMany()
 }
-const total = new Coverage()
-const sums = { jobs: 0, records: 0, partitions: 0, messages: 0, faultsHit: 0, virtualMs: 0 }
-const startedMs = performance.now()
-let failed = 0
-let done = 0
-for (let seed = first; seed < first + count; seed += 1) {
-  const result = await simulate(seed, {
+
+async function runOne(): Promise<boolean> {
+  const isTold = values.trace || values.verbose
+  const result = await simulate(first, {
     isCalm: values.calm,
     isVerbose: values.verbose,
-    ...(values.trace || values.verbose ? { onEvent: print } : {}),
+    ...(isTold ? { onEvent: print } : {}),
   })
-  done += 1
-  total.add(result.coverage)
-  for (const name of Object.keys(sums) as (keyof typeof sums)[]) sums[name] += result.figures[name]
-  if (count === 1) print(`seed ${String(seed)}: trace ${result.digest}`)
-  if (result.findings.length === 0) continue
-  failed += 1
-  report(result)
-  if (!values['keep-going']) break
-}
-const minutes = (performance.now() - startedMs) / 60_000
-print(`${String(done)} seeds, ${String(failed)} failed, ${(done / minutes).toFixed(0)} a minute`)
-print(
-  `on average ${Object.entries(sums)
-    .map(([name, sum]) => `${name} ${(sum / done).toFixed(1)}`)
-    .join(', ')}`,
-)
-printCounts('faults', total.faults)
-printCounts('errors', total.errors)
-printCounts('messages', total.messages)
-process.exit(failed > 0 ? 1 : 0)
-
-function report(result: SimulationResult): void {
-  print(`seed ${String(result.seed)} FAILED`)
-  if (!values.trace && !values['keep-going'])
-    for (const line of result.events.slice(-60)) print(`  ${line}`)
-  for (const finding of result.findings.slice(0, 5)) print(`  finding: ${finding.slice(0, 1500)}`)
+  print(`seed ${String(first)}: trace ${result.digest}`)
+  if (result.findings.length > 0) report(result, isTold ? 0 : 60)
+  return result.findings.length === 0
 }
 
-function printCounts(what: string, counts: ReadonlyMap<string, number>): void {
-  const texts = [...counts].map(([name, times]) => `${name} ${String(times)}`)
-  print(`${what}: ${texts.join(', ')}`)
+async function runMany(): Promise<boolean> {
+  const startedMs = performance.now()
+  const totals = await runBatch({
+    first,
+    count,
+    jobs: Number(values.jobs),
+    isCalm: values.calm,
+    keepsGoing: values['keep-going'],
+    onFailure: (failure) => {
+      report(failure, values['keep-going'] ? 0 : 60)
+    },
+    onProgress: (done) => {
+      if (values.trace) print(`${String(done)} seeds done`)
+    },
+  })
+  summarize(totals, (performance.now() - startedMs) / 60_000)
+  return totals.failedCount === 0
 }
 
-async function runEveryPoint(step: number): Promise<boolean> {
+function summarize(totals: BatchTotals, minutes: number): void {
+  const { doneCount, failedCount, sums, coverage } = totals
+  const perMinute = (doneCount / minutes).toFixed(0)
+  print(
+    `${String(doneCount)} seeds from ${String(first)} on, ${String(failedCount)} failed, ${perMinute} a minute`,
+  )
+  const averages = figureNames.map((name) => `${name} ${(sums[name] / doneCount).toFixed(2)}`)
+  print(`on average: ${averages.join(', ')}`)
+  for (const line of coverage.lines()) print(line)
+}
+
+function report(failure: FailedSeed, eventCount: number): void {
+  print(`seed ${String(failure.seed)} FAILED`)
+  if (eventCount > 0) for (const line of failure.events.slice(-eventCount)) print(`  ${line}`)
+  for (const finding of failure.findings.slice(0, 5)) print(`  finding: ${finding.slice(0, 1500)}`)
+}
+
+async function runMutants(): Promise<boolean> {
+  const wanted = mutants.filter(({ name }) => values.mutant === undefined || name === values.mutant)
+  return huntAll(wanted, { first, count: count === 1 ? 2000 : count, print })
+}
+
+async function runEveryPoint(step: number, offset: number): Promise<boolean> {
   let pointCount = 0
   let failedCount = 0
   for (const script of scripts) {
     const before = pointCount
-    for await (const { point, findings } of everyPoint(script, step)) {
+    for await (const { point, findings } of everyPoint(script, { step, offset })) {
       pointCount += 1
       if (findings.length === 0) continue
       failedCount += 1
@@ -95,4 +113,8 @@ async function runEveryPoint(step: number): Promise<boolean> {
   }
   print(`${String(pointCount)} points, ${String(failedCount)} failed`)
   return failedCount === 0
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`)
 }

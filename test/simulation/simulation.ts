@@ -2,19 +2,16 @@
 // found wrong on the way.
 
 import type { LogFields, Logger } from '../../client/common/log.ts'
-import { parseClusterId, partitionKeyText } from '../../client/common/ids.ts'
-import { managerApi } from '../../client/manager/api.ts'
-import { ManagerClient } from '../../client/manager/manager-client.ts'
 import { VirtualRandom } from '../support/virtual-random.ts'
 import { VirtualWorld } from '../support/virtual-world.ts'
-import { Cluster, clusterId, clusterToken, managerUrl, times } from './cluster.ts'
+import { Checker } from './checker.ts'
+import { Cluster, times } from './cluster.ts'
 import { Coverage } from './coverage.ts'
 import { FaultInjector } from './fault-injector.ts'
 import { FrameTap, type SeenMessage } from './frame-tap.ts'
 import { textOf, SimJob, type ErrorPlace } from './job.ts'
 import { Judge } from './judge.ts'
 import { drawPlan, type Plan, type PlanOptions } from './plan.ts'
-import { SimProcess } from './process.ts'
 import { Truth } from './truth.ts'
 
 export interface SimulationResult {
@@ -32,6 +29,8 @@ export interface Figures {
   readonly partitions: number
   readonly messages: number
   readonly faultsHit: number
+  /** Of these, those after the first partition had been committed. */
+  readonly faultsAfterCommit: number
   readonly virtualMs: number
 }
 
@@ -46,6 +45,10 @@ export interface SimulationOptions extends PlanOptions {
 const jobsWithinMs = 300_000
 /** In which lists converge, released data goes and idle connections close. */
 const quietMs = 25_000
+const lookEveryMs = 500
+/** Two heartbeats and more. */
+const stayMs = 5_000
+const patientEvery = 16
 const shortQuietMs = 8_000
 const eventsKept = 400
 
@@ -68,6 +71,7 @@ export class Simulation {
   readonly tap: FrameTap
   readonly #options: SimulationOptions
   readonly #judge: Judge
+  readonly #checker: Checker
   readonly #injector: FaultInjector
   readonly #findings = new Set<string>()
   readonly #events: string[] = []
@@ -107,6 +111,12 @@ export class Simulation {
       },
     })
     this.#judge = new Judge(plan, this.#injector)
+    this.#checker = new Checker({
+      cluster: this.cluster,
+      jobs: () => this.jobs,
+      injector: this.#injector,
+      logger: this.#loggerOf('watcher', {}),
+    })
     this.jobs = plan.jobs.map(
       (jobPlan) =>
         new SimJob({
@@ -142,6 +152,7 @@ export class Simulation {
       process.off('unhandledRejection', onStray)
       process.off('uncaughtException', onStray)
     }
+    this.coverage.pair()
     return {
       seed: this.seed,
       findings: [...this.#findings],
@@ -154,6 +165,7 @@ export class Simulation {
         partitions: this.truth.partitionsCommitted,
         messages: this.tap.count,
         faultsHit: this.coverage.faultsHit,
+        faultsAfterCommit: this.#injector.hitsAfterCommit,
         virtualMs: this.virtual.clock.nowMs(),
       },
     }
@@ -186,13 +198,37 @@ export class Simulation {
     this.#injector.healAll()
     // A job whose master has died is released when it has been silent for long enough.
     const isOneAbandoned = this.jobs.some((job) => job.isAbandoned)
-    await clock.advance(isOneAbandoned ? quietMs + times.jobTimeoutMs : quietMs)
-    this.#checkAgreement()
-    await this.#checkManager()
+    await this.#quiet(isOneAbandoned ? quietMs + times.jobTimeoutMs : quietMs, () =>
+      this.#checker.disagreements(),
+    )
+    if (this.#findings.size > 0) return
     for (const job of this.jobs) await this.virtual.drive(job.unregister(), 60_000)
-    await clock.advance(shortQuietMs)
-    this.#checkNothingLeft()
+    await this.#quiet(quietMs, () => [...this.#checker.leftovers()])
     if (this.#findings.size === 0) await this.#closeEverything()
+  }
+
+  /**
+   * Lets time pass until nothing is wrong any more, and then goes on for a while, in which it must stay
+   * so: what is still under way must not undo it. Some seeds wait the whole time in any case.
+   */
+  async #quiet(
+    withinMs: number,
+    look: () => readonly string[] | Promise<readonly string[]>,
+  ): Promise<void> {
+    const { clock } = this.virtual
+    const endMs = clock.nowMs() + withinMs
+    let wrong: readonly string[] = ['nobody has looked']
+    while (wrong.length > 0 && clock.nowMs() < endMs) {
+      await clock.advance(lookEveryMs)
+      wrong = await look()
+    }
+    if (wrong.length === 0) {
+      const isPatient = this.seed % patientEvery === 0
+      await clock.advance(isPatient ? Math.max(stayMs, endMs - clock.nowMs()) : stayMs)
+      wrong = await look()
+    }
+    for (const each of wrong) this.find(each)
+    for (const each of this.#checker.broken()) this.find(each)
   }
 
   async #jobsEnd(): Promise<void> {
@@ -211,7 +247,7 @@ export class Simulation {
     })
     while (!jobs.areDone && clock.nowMs() < jobsWithinMs && this.#findings.size === 0) {
       await clock.advance(100)
-      this.#checkBounds()
+      for (const each of this.#checker.broken()) this.find(each)
     }
     if (!jobs.areDone && this.#findings.size === 0) {
       this.find(`jobs hang: ${this.jobs.map((job) => job.describe()).join(' | ')}`)
@@ -223,130 +259,8 @@ export class Simulation {
     void all
   }
 
-  /** What must hold at every moment. */
-  #checkBounds(): void {
-    for (const worker of this.cluster.workers) {
-      if (!worker.isUp) continue
-      const { ledger } = worker.running!
-      for (const purpose of ['write', 'read', 'index', 'control'] as const) {
-        const used = ledger.usedBytes(purpose)
-        const bound = ledger.partBytes(purpose)
-        if (used < 0 || used > bound) {
-          this.find(`${worker.host}: ${purpose} memory ${String(used)} of ${String(bound)}`)
-        }
-      }
-    }
-    for (const host of this.cluster.taskHosts) {
-      if (!host.isUp) continue
-      for (const waiter of host.running!.statistics().waiters) {
-        if (waiter.remainingMs >= -1_000) continue
-        this.find(`${host.host}: the wait for ${waiter.name} has outlived its deadline`)
-      }
-    }
-  }
-
-  /** Manager, masters and workers agree on what exists. */
-  #checkAgreement(): void {
-    const held = new Set(this.jobs.flatMap((job) => job.heldKeys))
-    const stored = new Set<string>()
-    for (const worker of this.cluster.workers) {
-      if (!worker.isUp) {
-        this.find(`${worker.host} is not up after the faults: ${String(worker.startError)}`)
-        continue
-      }
-      for (const { key, state } of worker.running!.store.list()) {
-        const name = partitionKeyText(key)
-        if (!held.has(name)) this.find(`${worker.host} has ${name} (${state}), which nobody holds`)
-        else if (state === 'committed') stored.add(name)
-        else this.find(`${worker.host} has ${name} as ${state}`)
-      }
-    }
-    for (const name of held) {
-      if (!stored.has(name)) this.find(`${name} is held and on no worker`)
-    }
-  }
-
-  /** What the manager would tell an operator. */
-  async #checkManager(): Promise<void> {
-    const { virtual, tap, plan } = this.cluster.context
-    const process = new SimProcess(virtual, 'watcher', tap)
-    const client = new ManagerClient({
-      world: process.world,
-      logger: this.#loggerOf('watcher', {}),
-      url: managerUrl,
-      clusterId: parseClusterId(clusterId),
-      ...(plan.isTokenWanted ? { token: clusterToken } : {}),
-    })
-    const known = new Set<string>()
-    for (const job of this.jobs) {
-      if (job.isAbandoned) continue
-      const call = client.call(managerApi.listPartitions, {
-        params: { jobId: job.jobId },
-        query: {},
-        body: undefined,
-      })
-      const { partitions } = await this.virtual.drive(call, 60_000)
-      for (const { dataSetId, partitionIndex, attemptId, state } of partitions) {
-        const name = `${job.jobId} ${dataSetId} ${String(partitionIndex)} ${attemptId}`
-        known.add(name)
-        if (state !== 'committed') this.find(`the manager has ${name} as ${state}`)
-        if (!job.heldKeys.includes(name)) this.find(`the manager has ${name}, which nobody holds`)
-      }
-      for (const name of job.heldKeys) {
-        if (!known.has(name)) this.find(`the manager does not know ${name}`)
-      }
-    }
-    await this.virtual.drive(client.close())
-    process.kill()
-  }
-
-  #checkNothingLeft(): void {
-    for (const worker of this.cluster.workers) {
-      if (!worker.isUp) continue
-      const { store, ledger } = worker.running!
-      for (const { key, state } of store.list()) {
-        this.find(`${worker.host} still has ${partitionKeyText(key)} (${state}) after the jobs`)
-      }
-      for (const purpose of ['write', 'read', 'index', 'control'] as const) {
-        const used = ledger.usedBytes(purpose)
-        if (used !== 0) this.find(`${worker.host} holds ${String(used)} bytes of ${purpose} memory`)
-      }
-      const status = worker.running!.status() as Record<string, unknown>
-      for (const name of ['channels', 'creditOutstanding', 'heldBuffers'] as const) {
-        const { write, read } = status[name] as { write: number; read: number }
-        if (write !== 0 || read !== 0) {
-          this.find(`${worker.host}: ${name} ${String(write)} and ${String(read)} at rest`)
-        }
-      }
-      for (const name of [
-        'waiters',
-        'waitingRegions',
-        'listedPartitions',
-        'connections',
-      ] as const) {
-        if (status[name] !== 0) this.find(`${worker.host}: ${String(status[name])} ${name} at rest`)
-      }
-    }
-    for (const host of this.cluster.taskHosts) {
-      if (!host.isUp) continue
-      const { openPartitions, openGates, connections, channels, buffersInUse, waiters } =
-        host.running!.statistics()
-      const left = {
-        openPartitions,
-        openGates,
-        connections,
-        channels,
-        buffersInUse,
-        waiters: waiters.length,
-      }
-      for (const [name, count] of Object.entries(left)) {
-        if (count !== 0) this.find(`${host.host}: ${String(count)} ${name} at rest`)
-      }
-    }
-  }
-
   async #closeEverything(): Promise<void> {
-    const { clock, network } = this.virtual
+    const { clock } = this.virtual
     for (const member of this.cluster.members) member.isWanted = false
     const close = async () => {
       for (const job of this.jobs) await job.close()
@@ -356,22 +270,7 @@ export class Simulation {
     }
     await this.virtual.drive(close(), 120_000)
     await clock.advance(shortQuietMs)
-    if (clock.timerCount !== 0) this.find(`${String(clock.timerCount)} timers are left`)
-    if (network.links.length !== 0) {
-      this.find(`connections are left: ${network.links.map(({ hosts }) => hosts.join(' ')).join()}`)
-    }
-    if (network.listenerCount !== 0) this.find(`${String(network.listenerCount)} ports are left`)
-    for (const worker of this.cluster.workers) {
-      const disk = this.virtual.disk(worker.host)
-      if (disk.openFileCount !== 0) {
-        this.find(`${worker.host}: ${String(disk.openFileCount)} open files are left`)
-      }
-      if (disk.heldLocks.length !== 0) this.find(`${worker.host}: a lock is left`)
-      // No partition is left, so no file of one may be.
-      const left = disk.filesBelow('/').filter((path) => /partial|\.data/.test(path))
-      if (left.length !== 0 && !this.#injector.hasBlockedDeletion)
-        this.find(`${worker.host}: files are left: ${left.join(' ')}`)
-    }
+    for (const each of this.#checker.remains()) this.find(each)
   }
 
   async #stopEverything(): Promise<void> {

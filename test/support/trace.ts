@@ -2,10 +2,14 @@
 
 import { createHash } from 'node:crypto'
 
+/** A call of the hash costs more than a line. */
+const hashedAtOnce = 16_384
+
 export class Trace {
   readonly #hash = createHash('sha256')
   readonly #last: string[] = []
   readonly #linesMax: number
+  #unhashed = ''
   #count = 0
 
   /** Keeps the last `linesMax` lines; the hash covers all. */
@@ -15,7 +19,8 @@ export class Trace {
 
   note(line: string): void {
     this.#count += 1
-    this.#hash.update(`${line}\n`)
+    this.#unhashed += `${line}\n`
+    if (this.#unhashed.length > hashedAtOnce) this.#flush()
     this.#last.push(line)
     if (this.#last.length > 2 * this.#linesMax) this.#last.splice(0, this.#linesMax)
   }
@@ -29,6 +34,12 @@ export class Trace {
   }
 
   digest(): string {
+    this.#flush()
     return this.#hash.copy().digest('hex')
+  }
+
+  #flush(): void {
+    this.#hash.update(this.#unhashed)
+    this.#unhashed = ''
   }
 }

@@ -5,6 +5,7 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Clock, Timer } from '../../client/common/clock.ts'
+import { libraryImmediates } from './library-immediates.ts'
 
 interface Event {
   readonly atMs: number
@@ -15,15 +16,16 @@ interface Event {
 
 /** Events at one instant beyond which a test is taken to spin. */
 const eventsPerCallMax = 20_000_000
-/**
- * Turns of the real loop that libraries get to react before time leaps: undici takes three from a
- * request to its first byte on a connection that was idle, and must not time out over it.
- */
-const leapTurns = 8
 /** An advance of time that is longer than this is a leap. */
 const leapMs = 1
-/** Turns of the real loop that libraries get to react before the world counts as at rest. */
-const quietTurns = 20
+/**
+ * Most turns of the real loop that libraries get to react before time leaps, while they have something
+ * queued: undici takes three from a request to its first byte on a connection that was idle, and must
+ * not time out over it.
+ */
+const leapTurnsMax = 20
+/** Turns that pass in any case before the world counts as at rest. */
+const quietTurns = 3
 
 export interface RunOptions {
   /** Virtual milliseconds within which it must happen; an hour unless given. */
@@ -126,12 +128,14 @@ export class VirtualClock implements Clock {
 
   async #step(endMs: number): Promise<'ran' | 'idle'> {
     let event = this.#queue.takeUntil(Math.min(endMs, this.#nowMs + leapMs))
-    for (let turn = 0; event === undefined && turn < leapTurns; turn += 1) {
+    for (let turn = 0; event === undefined && turn < leapTurnsMax; turn += 1) {
+      if (libraryImmediates.count === 0) break
       await nextTurn()
       event = this.#queue.takeUntil(Math.min(endMs, this.#nowMs + leapMs))
     }
     event ??= this.#queue.takeUntil(endMs)
-    for (let turn = 0; event === undefined && turn < quietTurns; turn += 1) {
+    for (let turn = 0; event === undefined && turn < leapTurnsMax; turn += 1) {
+      if (turn >= quietTurns && libraryImmediates.count === 0) break
       await nextTurn()
       event = this.#queue.takeUntil(endMs)
     }

@@ -34,6 +34,7 @@ export class VirtualDisk {
   readonly #faults = new FaultPlan()
   readonly #locks = new Map<string, Life>()
   readonly #latencyMs: readonly [number, number]
+  readonly #endedMs = new Map<string, number>()
   #operationCount = 0
   #openFiles = 0
   #bootCount = 1
@@ -50,6 +51,11 @@ export class VirtualDisk {
   /** Calls so far; the next has this number plus one. */
   get operationCount(): number {
     return this.#operationCount
+  }
+
+  /** When an operation below the top directory `path` ended last; 0 before the first. */
+  lastEndedMs(path: string): number {
+    return this.#endedMs.get(path) ?? 0
   }
 
   /** Files open in living processes. */
@@ -218,6 +224,7 @@ export class VirtualDisk {
     return life.heard(
       new Promise((resolve, reject) => {
         this.#begin(operation, fault, () => {
+          this.#endedMs.set(topOf(operation.path), this.#clock.nowMs())
           // A process that died before the call was under way has not made it.
           if (!life.isAlive) return
           try {
@@ -267,6 +274,11 @@ export class VirtualDisk {
     const half = Buffer.concat(parts).subarray(0, Math.floor((byteCount ?? 0) / 2))
     this.#tree.write(operation.path, node, [half], position)
   }
+}
+
+function topOf(path: string): string {
+  const end = path.indexOf('/', 1)
+  return end < 0 ? path : path.slice(0, end)
 }
 
 function openNode(tree: FileTree, path: string, mode: OpenMode): FileNode {

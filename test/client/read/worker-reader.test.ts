@@ -66,7 +66,7 @@ async function setUp(partitionCount: number) {
     shares.close()
     await bench.atRest([worker])
   }
-  return { bench, worker, reader, partitions, finished, failed, close }
+  return { bench, worker, pool, reader, partitions, finished, failed, close }
 }
 
 describe('a worker reader', () => {
@@ -94,6 +94,20 @@ describe('a worker reader', () => {
     await bench.world.clock.advance(1000)
     expect([finished, failed]).toEqual([[1], []])
     expect(worker.log.some((line) => line.startsWith('DropPartition'))).toBe(true)
+    await close()
+  })
+
+  test('whose connection breaks while it waits for buffers goes on with all it was to read', async () => {
+    const { bench, pool, reader, partitions, finished, close } = await setUp(2)
+    const others = Array.from({ length: 8 }, () => pool.acquire())
+    await bench.world.clock.advance(100_000)
+    for (const partition of partitions) reader.add(partition)
+    await bench.world.clock.runUntil(() => bench.connections.connectionCount === 1)
+    await bench.world.clock.advance(100)
+    for (const link of bench.world.network.links) link.cut()
+    await bench.world.clock.advance(100)
+    for (const buffer of others) buffer?.recycle()
+    await bench.world.clock.runUntil(() => finished.length === 2, { withinMs: 60_000 })
     await close()
   })
 

@@ -1,0 +1,148 @@
+// Many seeds: one after another in this process, or dealt out to several processes. Stops at the first
+// that finds something, unless told otherwise.
+
+import { fork } from 'node:child_process'
+import { Coverage, type CoverageParts } from './coverage.ts'
+import { simulate, type SimulationResult } from './simulation.ts'
+
+export interface BatchOptions {
+  readonly first: number
+  readonly count: number
+  /** Processes. */
+  readonly jobs: number
+  readonly isCalm: boolean
+  readonly keepsGoing: boolean
+  readonly onFailure: (failure: FailedSeed) => void
+  /** Now and then, while it runs. */
+  readonly onProgress?: (doneCount: number) => void
+}
+
+export interface FailedSeed {
+  readonly seed: number
+  readonly findings: readonly string[]
+  readonly events: readonly string[]
+}
+
+export const figureNames = [
+  'jobs',
+  'records',
+  'partitions',
+  'messages',
+  'faultsHit',
+  'faultsAfterCommit',
+  'virtualMs',
+] as const
+export type Sums = Record<(typeof figureNames)[number], number>
+
+export interface BatchTotals {
+  doneCount: number
+  failedCount: number
+  readonly sums: Sums
+  readonly coverage: Coverage
+}
+
+/** What the process of a part sends to the one that started it. */
+type PartMessage =
+  | { readonly kind: 'failed'; readonly failure: FailedSeed }
+  | {
+      readonly kind: 'done'
+      readonly doneCount: number
+      readonly sums: Sums
+      readonly coverage: CoverageParts
+    }
+
+interface PartOrder {
+  readonly first: number
+  readonly count: number
+  readonly isCalm: boolean
+  readonly keepsGoing: boolean
+}
+
+/** Seeds that a process is given at a time. */
+const partSize = 200
+
+export async function runBatch(options: BatchOptions): Promise<BatchTotals> {
+  const totals = emptyTotals()
+  const parts: PartOrder[] = []
+  for (let first = options.first; first < options.first + options.count; first += partSize) {
+    const count = Math.min(partSize, options.first + options.count - first)
+    parts.push({ first, count, isCalm: options.isCalm, keepsGoing: options.keepsGoing })
+  }
+  const isOver = () => totals.failedCount > 0 && !options.keepsGoing
+  const runParts = async () => {
+    for (let part = parts.shift(); part !== undefined && !isOver(); part = parts.shift()) {
+      await (options.jobs > 1 ? runElsewhere : runHere)(part, (message) => {
+        take(totals, message, options)
+      })
+      options.onProgress?.(totals.doneCount)
+    }
+  }
+  await Promise.all(Array.from({ length: options.jobs }, runParts))
+  return totals
+}
+
+/** The whole life of a process that runs parts for another one. */
+export async function servePart(text: string): Promise<void> {
+  await runHere(JSON.parse(text) as PartOrder, (message) => {
+    process.send?.(message)
+  })
+}
+
+async function runHere(part: PartOrder, tell: (message: PartMessage) => void): Promise<void> {
+  const sums = emptySums()
+  const coverage = new Coverage()
+  let doneCount = 0
+  for (let seed = part.first; seed < part.first + part.count; seed += 1) {
+    const result = await simulate(seed, { isCalm: part.isCalm })
+    doneCount += 1
+    coverage.add(result.coverage.parts())
+    for (const name of figureNames) sums[name] += result.figures[name]
+    if (result.findings.length === 0) continue
+    tell({ kind: 'failed', failure: failureOf(result) })
+    if (!part.keepsGoing) break
+  }
+  tell({ kind: 'done', doneCount, sums, coverage: coverage.parts() })
+}
+
+function runElsewhere(part: PartOrder, tell: (message: PartMessage) => void): Promise<void> {
+  const [, script] = process.argv
+  const child = fork(script ?? '', ['--part', JSON.stringify(part)])
+  child.on('message', (message) => {
+    tell(message as PartMessage)
+  })
+  return new Promise((resolve, reject) => {
+    child.once('error', reject)
+    child.once('exit', (code, signal) => {
+      if (code === 0) resolve()
+      else
+        reject(
+          new Error(
+            `the process of seeds ${String(part.first)} on ended with ${String(code ?? signal)}`,
+          ),
+        )
+    })
+  })
+}
+
+function take(totals: BatchTotals, message: PartMessage, options: BatchOptions): void {
+  if (message.kind === 'failed') {
+    totals.failedCount += 1
+    options.onFailure(message.failure)
+    return
+  }
+  totals.doneCount += message.doneCount
+  totals.coverage.add(message.coverage)
+  for (const name of figureNames) totals.sums[name] += message.sums[name]
+}
+
+function failureOf({ seed, findings, events }: SimulationResult): FailedSeed {
+  return { seed, findings, events }
+}
+
+function emptyTotals(): BatchTotals {
+  return { doneCount: 0, failedCount: 0, sums: emptySums(), coverage: new Coverage() }
+}
+
+function emptySums(): Sums {
+  return Object.fromEntries(figureNames.map((name) => [name, 0])) as Sums
+}
