@@ -24,10 +24,9 @@ import { DirectoryChoice } from './directory-choice.ts'
 import { openDirectories, type OpenedDirectories } from './directory-opener.ts'
 import { keepService } from './directory-service.ts'
 import { HeldPartitions } from './held-partitions.ts'
-import type { PartitionPlace } from './journal-records.ts'
+import { KeptIndexes } from './kept-indexes.ts'
 import { KeyMemory } from './key-memory.ts'
-import { OpenWrite } from './open-write.ts'
-import type { PartitionFacts } from './partition-format.ts'
+import { OpenWrite, type CommittedWrite } from './open-write.ts'
 import { keyTextOf, lossCodes, PartitionRegistry, reportOf } from './partition-registry.ts'
 import { PartitionReleaser } from './partition-releaser.ts'
 import type { RecoveredDirectory } from './recovery.ts'
@@ -69,6 +68,7 @@ export class DataStore {
   readonly #metrics: StorageMetrics
   readonly #choice: DirectoryChoice<StorageDirectory>
   readonly #held: HeldPartitions
+  readonly #keptIndexes: KeptIndexes
   readonly #releaser: PartitionReleaser
   readonly #registry = new PartitionRegistry()
   readonly #memory = new KeyMemory()
@@ -102,6 +102,7 @@ export class DataStore {
     this.#choice = new DirectoryChoice(this.directories, options.preferredDiskKind)
     // An eighth of the write part for all held partitions together.
     this.#held = new HeldPartitions({ bytesMax: Math.floor(ledger.partBytes('write') / 8) })
+    this.#keptIndexes = new KeptIndexes({ clock: world.clock, ledger })
     this.#releaser = new PartitionReleaser({
       clock: world.clock,
       logger,
@@ -147,6 +148,11 @@ export class DataStore {
     this.#service = record
     const usable = this.directories.filter((each) => each.isOpen && each.health !== 'failed')
     await keepService(usable, record, this.#settings.logger)
+  }
+
+  /** Index memory that is held for the next reads, by no reader. */
+  get keptIndexBytes(): number {
+    return this.#keptIndexes.bytes
   }
 
   /** WRITER_CONFLICT, STALE_ALLOCATION, NO_SPACE, DISK_FAILED, LIMIT_EXCEEDED, WORKER_DRAINING. */
@@ -214,6 +220,7 @@ export class DataStore {
 
   /** Ends open writes, syncs within the budget what is not durable, marks a clean stop. */
   close(options: { readonly timeoutMs?: number } = {}): Promise<void> {
+    this.#keptIndexes.close()
     this.#closing ??= stopStore({
       directories: this.directories,
       writes: this.#registry.openWrites(),
@@ -233,7 +240,8 @@ export class DataStore {
 
   #adopt(directory: StorageDirectory, recovered: RecoveredDirectory): void {
     for (const { place, facts } of recovered.partitions) {
-      const partition = this.#newPartition(directory, place, facts)
+      const kept = this.#keptIndexes.of(facts.key.jobId)
+      const partition = this.#newPartition(directory, { place, facts, kept })
       const text = keyTextOf(facts.key)
       directory.addPartition(place.byteLength)
       if (this.#registry.get(text) === undefined) {
@@ -281,33 +289,27 @@ export class DataStore {
       directory,
       ledger,
       held: this.#held,
+      keptIndexes: this.#keptIndexes,
       clock: world.clock,
       logger,
       durability: this.#options.durability,
       smallPartitionBytesMax: this.#options.smallPartitionBytesMax,
       abortTimeoutMs: this.#options.diskOperationTimeoutMs,
-      onCommitted: (place, facts) => this.#onCommitted(directory, place, facts),
+      onCommitted: (committed) => this.#onCommitted(directory, committed),
       onEnded: () => {
         this.#onWriteEnded(text, request.key)
       },
     })
   }
 
-  #newPartition(
-    directory: StorageDirectory,
-    place: PartitionPlace,
-    facts: PartitionFacts,
-  ): StoredPartition {
+  #newPartition(directory: StorageDirectory, committed: CommittedWrite): StoredPartition {
     const { ledger } = this.#settings
-    return new StoredPartition({ directory, ledger, place, facts, onLost: this.#onLost })
+    return new StoredPartition({ directory, ledger, ...committed, onLost: this.#onLost })
   }
 
-  #onCommitted(
-    directory: StorageDirectory,
-    place: PartitionPlace,
-    facts: PartitionFacts,
-  ): CommittedTotals {
-    const partition = this.#newPartition(directory, place, facts)
+  #onCommitted(directory: StorageDirectory, committed: CommittedWrite): CommittedTotals {
+    const { place, facts } = committed
+    const partition = this.#newPartition(directory, committed)
     const entry = { state: 'committed', partition } as const
     this.#registry.set(keyTextOf(facts.key), entry)
     directory.addPartition(place.byteLength)

@@ -14,9 +14,15 @@ import { entryHeaderLength } from '../../client/protocol/entry.ts'
 import type { MemoryLedger, Reservation } from '../memory/memory-ledger.ts'
 import type { HeldPartitions } from './held-partitions.ts'
 import type { PartitionPlace } from './journal-records.ts'
+import type { KeptIndex, KeptIndexes } from './kept-indexes.ts'
 import { logRecordHeaderLength } from './log-record.ts'
 import { PartitionBuilder } from './partition-builder.ts'
-import { indexRowLengthMax, regionLineLengthMax, tableLengthMax } from './partition-format.ts'
+import {
+  decodeIndexRow,
+  indexRowLengthMax,
+  regionLineLengthMax,
+  tableLengthMax,
+} from './partition-format.ts'
 import type { PartitionFacts } from './partition-format.ts'
 import { SpaceReservation } from './space-account.ts'
 import type { StorageDirectory } from './storage-directory.ts'
@@ -30,6 +36,7 @@ import type {
   RegionTotals,
   WriteTotals,
 } from './storage-types.ts'
+import { RunTable } from './stored-region-index.ts'
 import { WriteTarget } from './write-target.ts'
 
 export interface OpenWriteSettings {
@@ -37,6 +44,8 @@ export interface OpenWriteSettings {
   readonly directory: StorageDirectory
   readonly ledger: MemoryLedger
   readonly held: HeldPartitions
+  /** Where its index goes on to live in memory; nowhere when not given. */
+  readonly keptIndexes?: KeptIndexes | undefined
   readonly clock: Clock
   readonly logger: Logger
   readonly durability: Durability
@@ -44,9 +53,16 @@ export interface OpenWriteSettings {
   /** Longest wait of `abort` for a disk that hangs; the deletion goes on behind it. */
   readonly abortTimeoutMs: number
   /** The journal has it: makes it readable and gives its totals. */
-  readonly onCommitted: (place: PartitionPlace, facts: PartitionFacts) => CommittedTotals
+  readonly onCommitted: (committed: CommittedWrite) => CommittedTotals
   /** Failed or aborted, and deleted as far as the disk let it. */
   readonly onEnded: (failure: Error) => void
+}
+
+export interface CommittedWrite {
+  readonly place: PartitionPlace
+  readonly facts: PartitionFacts
+  /** The receiver drops it when the partition is released. */
+  readonly kept: KeptIndex | undefined
 }
 
 /** Others give index memory back when their regions finish. */
@@ -62,6 +78,7 @@ export class OpenWrite implements PartitionWriter {
   readonly #target: WriteTarget
   #region: { readonly reservedBytes: number; readonly position: number } | undefined
   #rowMemory: Reservation | undefined
+  readonly #kept: KeptIndex | undefined
   #failure: Error | undefined
   #isCommitted = false
   #isFinishing = false
@@ -74,6 +91,7 @@ export class OpenWrite implements PartitionWriter {
     this.allocation = request.allocation
     this.directory = directory
     const { key, allocation, subpartitionCount, bufferSizeBytes, codec } = request
+    this.#kept = settings.keptIndexes?.of(key.jobId)
     this.#builder = new PartitionBuilder({
       key,
       allocation,
@@ -152,6 +170,7 @@ export class OpenWrite implements PartitionWriter {
       const memory = this.#rowMemory
       this.#rowMemory = undefined
       await this.#target.append([row], () => memory?.release())
+      this.#keepRow(row)
     })
   }
 
@@ -175,7 +194,8 @@ export class OpenWrite implements PartitionWriter {
       this.#checkAlive()
       this.#isCommitted = true
       this.#space.settle()
-      return onCommitted(place, facts)
+      if (place.kind === 'file') this.#kept?.keepRegions(this.#builder.regions)
+      return onCommitted({ place, facts, kept: this.#kept })
     })
   }
 
@@ -234,6 +254,16 @@ export class OpenWrite implements PartitionWriter {
     )
   }
 
+  /** Of what is small, the index is read with the data. */
+  #keepRow(row: Uint8Array): void {
+    const { key, subpartitionCount } = this.#settings.request
+    const regionIndex = this.#builder.regionCount - 1
+    const region = this.#builder.regions[regionIndex]
+    if (this.#kept === undefined || region === undefined || !this.#target.hasFile) return
+    const decoded = decodeIndexRow(row, { key, regionIndex, region, subpartitionCount })
+    this.#kept.keepRow(new RunTable(regionIndex, decoded, region, 0))
+  }
+
   async #reserveRow(bytes: number): Promise<void> {
     const memory = await this.#settings.ledger.reserve({
       purpose: 'index',
@@ -252,6 +282,7 @@ export class OpenWrite implements PartitionWriter {
     if (isShuffleError(error, 'NO_SPACE')) this.#noteNoSpace()
     this.#rowMemory?.release()
     this.#rowMemory = undefined
+    this.#kept?.drop()
     this.#target.fail(error)
     this.#deletion = this.#delete(error)
     return error

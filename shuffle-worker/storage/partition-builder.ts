@@ -57,6 +57,11 @@ export class PartitionBuilder {
     return this.#regions.length
   }
 
+  /** Those that are finished. */
+  get regions(): readonly RegionPlace[] {
+    return this.#regions
+  }
+
   startRegion(start: RegionStart): void {
     if (this.#region !== undefined) throw this.#broken('a region starts within another')
     if (start.regionIndex !== this.#regions.length || start.regionIndex >= regionCountMax) {

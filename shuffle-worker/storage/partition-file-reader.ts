@@ -7,6 +7,7 @@ import { ShuffleError } from '../../client/common/errors.ts'
 import type { MemoryLedger, Reservation } from '../memory/memory-ledger.ts'
 import { ByteWriter, corrupt } from './byte-codec.ts'
 import type { PartitionPlace } from './journal-records.ts'
+import type { KeptIndex } from './kept-indexes.ts'
 import {
   asBuffer,
   decodeFooter,
@@ -14,6 +15,7 @@ import {
   decodeTable,
   footerLength,
   regionLineLengthMax,
+  regionMemoryBytes,
   tableLengthMax,
   writeFacts,
   type PartitionFacts,
@@ -31,14 +33,14 @@ export interface PartitionFileSettings {
   readonly place: PartitionPlace
   /** As the journal has them: what the file must say. */
   readonly facts: PartitionFacts
+  /** What stays in memory between reads; nothing does when not given. */
+  readonly kept?: KeptIndex | undefined
 }
 
 /** One read gets the footer with most tables, and all of a small partition. */
 const tailReadBytes = 64 * 1024
 /** Others give index memory back within milliseconds; longer means that something hangs. */
 const indexMemoryTimeoutMs = 10_000
-/** An object of the region table. */
-const regionMemoryBytes = 96
 
 interface SharedRow {
   readonly table: Promise<RunTable>
@@ -50,26 +52,31 @@ export class PartitionFile {
   readonly #settings: PartitionFileSettings
   readonly #file: QueuedFile
   readonly #regions: readonly RegionPlace[]
-  readonly #reservation: Reservation
+  /** Of the region table; undefined where it is kept for longer. */
+  readonly #reservation: Reservation | undefined
   readonly #rows = new Map<number, SharedRow>()
 
   private constructor(
     settings: PartitionFileSettings,
     file: QueuedFile,
     regions: readonly RegionPlace[],
-    reservation: Reservation,
+    reservation: Reservation | undefined,
   ) {
     this.#settings = settings
     this.#file = file
     this.#regions = regions
     this.#reservation = reservation
+    settings.kept?.pin()
   }
 
   /** DATA_CORRUPT when the file isn't what the journal says; UNSUPPORTED_VERSION. */
   static async open(settings: PartitionFileSettings, image?: FileImage): Promise<PartitionFile> {
     const file = await settings.files.acquire(settings.place)
     try {
-      const { table, reservation } = await readTable({ file, image }, settings)
+      const kept = settings.kept?.regions
+      if (kept !== undefined) return new PartitionFile(settings, file, kept, undefined)
+      const { table, reservation, tail } = await readTable({ file, image }, settings)
+      keepLastRow(settings, table.regions, tail)
       reservation.shrinkTo(table.regions.length * regionMemoryBytes)
       return new PartitionFile(settings, file, table.regions, reservation)
     } catch (error) {
@@ -96,6 +103,8 @@ export class PartitionFile {
   }
 
   async regionIndex(regionIndex: number, image?: FileImage): Promise<RegionIndex> {
+    const kept = this.#settings.kept?.row(regionIndex)
+    if (kept !== undefined) return new HeldRegionIndex(kept, () => undefined)
     let row = this.#rows.get(regionIndex)
     if (row === undefined) {
       const table = this.#readRow(regionIndex, image)
@@ -125,9 +134,11 @@ export class PartitionFile {
 
   /** Waits for reads under way when it is the file's last user. Rows still held are given up. */
   async close(): Promise<void> {
-    this.#reservation.release()
+    this.#reservation?.release()
     for (const row of this.#rows.values()) row.reservation?.release()
     this.#rows.clear()
+    if (this.#isKeepable) this.#settings.kept?.keepRegions(this.#regions)
+    this.#settings.kept?.unpin()
     await this.#settings.files.recycle(this.#settings.place)
   }
 
@@ -178,6 +189,17 @@ export class PartitionFile {
     if (row.users > 0 || this.#rows.get(regionIndex) !== row) return
     this.#rows.delete(regionIndex)
     row.reservation?.release()
+    if (this.#isKeepable) {
+      row.table.then(
+        (table) => this.#settings.kept?.keepRow(table),
+        () => undefined,
+      )
+    }
+  }
+
+  /** In a segment the index comes with the data, in one read. */
+  get #isKeepable(): boolean {
+    return this.#settings.place.kind === 'file'
   }
 }
 
@@ -189,7 +211,12 @@ interface Source {
 async function readTable(
   source: Source,
   settings: PartitionFileSettings,
-): Promise<{ readonly table: PartitionTable; readonly reservation: Reservation }> {
+): Promise<{
+  readonly table: PartitionTable
+  readonly reservation: Reservation
+  /** What was read first: as much of the end as one read takes. */
+  readonly tail: FileImage
+}> {
   const { ledger, place, facts } = settings
   const lengthMax =
     tableLengthMax(facts.subpartitionCount) + facts.regionCount * regionLineLengthMax
@@ -231,7 +258,7 @@ async function readTable(
     }
     const table = decodeTable(bytes, footer)
     checkFacts(table.facts, facts)
-    return { table, reservation }
+    return { table, reservation, tail: { bytes: tail, start: end - tailLength } }
   } catch (error) {
     if (!isReading) reservation.release()
     throw error
@@ -246,6 +273,26 @@ function checkFacts(stored: PartitionFacts, known: PartitionFacts): void {
   }
   if (bytesOf(stored).equals(bytesOf(known))) return
   throw corrupt('the file holds another partition than the journal says')
+}
+
+/** The index row of the last region often lies in what was read of the end already. */
+function keepLastRow(
+  { kept, place, facts }: PartitionFileSettings,
+  regions: readonly RegionPlace[],
+  tail: FileImage,
+): void {
+  const regionIndex = regions.length - 1
+  const region = regions[regionIndex]
+  if (kept === undefined || region === undefined || place.kind !== 'file') return
+  const offset = place.offset + region.position + region.byteLength - tail.start
+  if (offset < 0) return
+  const row = decodeIndexRow(tail.bytes.subarray(offset, offset + region.rowLength), {
+    key: facts.key,
+    regionIndex,
+    region,
+    subpartitionCount: facts.subpartitionCount,
+  })
+  kept.keepRow(new RunTable(regionIndex, row, region, place.offset))
 }
 
 /** On failure the reservation is released, but not before the disk has let go of the memory. */

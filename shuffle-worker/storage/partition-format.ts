@@ -77,6 +77,9 @@ export interface Footer {
   readonly totalLength: number
 }
 
+/** What a region of a table in memory takes: an object. */
+export const regionMemoryBytes = 96
+
 /** Runs of one region in subpartition order, a number of each in each array. */
 export interface IndexRow {
   readonly isBroadcast: boolean

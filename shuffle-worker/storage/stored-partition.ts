@@ -11,6 +11,7 @@ import type { AllocationId, PartitionKey } from '../../client/common/ids.ts'
 import type { MemoryLedger } from '../memory/memory-ledger.ts'
 import { systemCodeOf } from './disk-operation.ts'
 import type { PartitionPlace } from './journal-records.ts'
+import type { KeptIndex } from './kept-indexes.ts'
 import { PartitionFile, type PartitionFileSettings, readAll } from './partition-file-reader.ts'
 import type { PartitionFacts } from './partition-format.ts'
 import type { StorageDirectory } from './storage-directory.ts'
@@ -31,6 +32,8 @@ export interface StoredPartitionSettings {
   readonly ledger: MemoryLedger
   readonly place: PartitionPlace
   readonly facts: PartitionFacts
+  /** Its own from now on. */
+  readonly kept?: KeptIndex | undefined
   readonly onLost: (partition: StoredPartition, cause: LossCause) => void
 }
 
@@ -153,6 +156,7 @@ export class StoredPartition implements MapPartition {
   async release(options: { readonly clock: Clock; readonly timeoutMs: number }): Promise<void> {
     assert(!this.isReleasing, 'a partition is released once')
     if (this.#state.kind === 'committed') this.#state = { kind: 'releasing' }
+    this.#settings.kept?.drop()
     if (this.#pins > 0) await this.#unpinned(options)
     if (this.#pins > 0) {
       this.#state = { kind: 'expired' }
@@ -164,6 +168,7 @@ export class StoredPartition implements MapPartition {
   /** It can't be served any more; readers get `code`. */
   markLost(code: ErrorCode): void {
     if (this.#state.kind === 'committed') this.#state = { kind: 'lost', code }
+    this.#settings.kept?.drop()
   }
 
   /** Throws unless readers that have begun may still read. */
@@ -215,8 +220,8 @@ export class StoredPartition implements MapPartition {
   }
 
   #fileSettings(): PartitionFileSettings {
-    const { directory, ledger, place, facts } = this.#settings
-    return { files: directory.files, ledger, place, facts }
+    const { directory, ledger, place, facts, kept } = this.#settings
+    return { files: directory.files, ledger, place, facts, kept }
   }
 
   #checkServed(...served: readonly State['kind'][]): void {

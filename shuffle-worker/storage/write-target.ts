@@ -63,6 +63,11 @@ export class WriteTarget implements HeldPartition {
     return this.#file.append(parts, release)
   }
 
+  /** Whether it has left memory for a file of its own. */
+  get hasFile(): boolean {
+    return this.#file !== undefined
+  }
+
   /** Moves what is held to a file, where all that follows goes too. */
   spill(): void {
     const { directory, space, sync, onFailure } = this.#settings

@@ -65,9 +65,16 @@ function committed(partition: TestPartition) {
 async function expectNothingHeld(): Promise<void> {
   await virtual.clock.advance(100)
   fixture.ledger.assertBalanced()
-  for (const purpose of ['write', 'read', 'index'] as const) {
+  for (const purpose of ['write', 'read'] as const) {
     expect(fixture.ledger.usedBytes(purpose)).toBe(0)
   }
+  expect(fixture.ledger.usedBytes('index')).toBe(fixture.store.keptIndexBytes)
+}
+
+async function reopen(): Promise<void> {
+  await virtual.drive(fixture.store.close())
+  fixture = await virtual.drive(openStore(virtual.start('main'), options))
+  changes = listen(fixture)
 }
 
 const kinds = (heard: readonly StoreChange[]) => heard.map((change) => change.kind)
@@ -307,8 +314,29 @@ describe('a data store', () => {
     await expectNothingHeld()
   })
 
+  it('reads no index of what was written in this life, and after a start each once', async () => {
+    await write(large)
+    const readsOf = async () => {
+      const noted = virtual
+        .disk()
+        .inject({ operation: 'read', fault: { kind: 'slow', delayMs: 0 } })
+      await virtual.drive(readEntries(committed(large)))
+      noted.remove()
+      return noted.hits
+    }
+    const runs = await readsOf()
+    await reopen()
+    expect(await readsOf()).toBeGreaterThan(runs)
+    expect(await readsOf()).toBe(runs)
+    fixture.store.release([large.key])
+    await virtual.clock.runUntil(() => fixture.store.keptIndexBytes === 0)
+    await expectNothingHeld()
+  })
+
   it('stops serving a partition whose index is damaged, and reports it lost', async () => {
     await write(large)
+    // In this life the index is known.
+    await reopen()
     const path = virtual.disk().filesBelow('/data/partitions')[0] ?? ''
     const bytes = Buffer.from(virtual.disk().contentOf(path) ?? [])
     bytes[bytes.byteLength - 40] = (bytes[bytes.byteLength - 40] ?? 0) ^ 1

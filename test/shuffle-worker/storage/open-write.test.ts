@@ -49,7 +49,7 @@ beforeEach(async () => {
     durability: 'none',
     smallPartitionBytesMax: 100,
     abortTimeoutMs: 1000,
-    onCommitted: (place, facts) => ({ ...facts, storedBytes: place.byteLength }),
+    onCommitted: ({ place, facts }) => ({ ...facts, storedBytes: place.byteLength }),
     onEnded: (failure) => ended.push(failure),
   })
   write.reserveEnd()
