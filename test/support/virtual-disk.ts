@@ -10,6 +10,7 @@ import type {
   OpenMode,
   SpaceStatus,
 } from '../../client/common/disk.ts'
+import type { DiskModel } from './disk-model.ts'
 import type { VirtualClock } from './virtual-clock.ts'
 import { FaultPlan } from './virtual-disk-faults.ts'
 import type { Fault, FaultRule, InjectedFault, Operation } from './virtual-disk-faults.ts'
@@ -23,6 +24,10 @@ export interface VirtualDiskOptions {
   readonly random: VirtualRandom
   /** Least and most time of one call. */
   readonly latencyMs?: readonly [min: number, max: number]
+  /** Times reads and writes instead of `latencyMs`; other calls then take no time. */
+  readonly model?: DiskModel
+  /** How the content of a new file is kept; all of it unless given. */
+  readonly newFile?: (path: string) => FileNode
   readonly note?: (line: string) => void
 }
 
@@ -30,7 +35,8 @@ export class VirtualDisk {
   readonly #clock: VirtualClock
   readonly #random: VirtualRandom
   readonly #note: (line: string) => void
-  readonly #tree = new FileTree()
+  readonly #tree: FileTree
+  readonly #model: DiskModel | undefined
   readonly #faults = new FaultPlan()
   readonly #locks = new Map<string, Life>()
   readonly #latencyMs: readonly [number, number]
@@ -44,6 +50,8 @@ export class VirtualDisk {
   constructor(options: VirtualDiskOptions) {
     this.#clock = options.clock
     this.#random = options.random
+    this.#tree = new FileTree(options.newFile)
+    this.#model = options.model
     this.#latencyMs = options.latencyMs ?? [0.02, 0.3]
     this.#note = options.note ?? (() => undefined)
   }
@@ -178,7 +186,7 @@ export class VirtualDisk {
         })
       },
       read: (target, position) =>
-        run({ kind: 'read', byteCount: target.byteLength, position }, () =>
+        run({ kind: 'read', byteCount: target.byteLength, position, node }, () =>
           node.read(target, position),
         ),
       sync: () =>
@@ -241,7 +249,7 @@ export class VirtualDisk {
 
   #begin(operation: Operation, fault: Fault | undefined, finish: () => void): void {
     const slowMs = fault?.kind === 'slow' ? fault.delayMs : 0
-    const delayMs = this.#random.between(...this.#latencyMs) + slowMs
+    const delayMs = this.#delayOf(operation) + slowMs
     const later = () => {
       this.#clock.schedule(delayMs, () => {
         this.#note(
@@ -252,6 +260,14 @@ export class VirtualDisk {
     }
     if (fault?.kind === 'hang') this.#faults.hold(later)
     else later()
+  }
+
+  #delayOf({ kind, node, position, byteCount }: Operation): number {
+    const model = this.#model
+    if (model === undefined) return this.#random.between(...this.#latencyMs)
+    if (node === undefined || position === undefined || byteCount === undefined) return 0
+    if (kind !== 'read' && kind !== 'write') return 0
+    return model[kind](node, { position, byteCount }, this.#clock.nowMs())
   }
 
   #perform<T>(operation: Operation, fault: Fault | undefined, action: () => T): T {

@@ -100,6 +100,11 @@ export class FileTree {
   readonly #directories = new Set<string>(['/'])
   readonly #volumes: Volume[] = [{ path: '/', capacityBytes: capacityDefaultBytes }]
   #changes: NameChange[] = []
+  readonly #newFile: (path: string) => FileNode
+
+  constructor(newFile: (path: string) => FileNode = () => new FileNode()) {
+    this.#newFile = newFile
+  }
 
   file(path: string): FileNode | undefined {
     return this.#files.get(path)
@@ -108,7 +113,7 @@ export class FileTree {
   create(path: string): FileNode {
     this.#requireDirectory(dirname(path))
     if (this.#files.has(path) || this.#directories.has(path)) throw systemError('EEXIST', path)
-    const node = new FileNode()
+    const node = this.#newFile(path)
     this.#change([dirname(path)], (files) => files.set(path, node))
     return node
   }

@@ -6,11 +6,14 @@ import type { Clock, Timer } from '../../client/common/clock.ts'
 import type { Disk } from '../../client/common/disk.ts'
 import type { Network } from '../../client/common/network.ts'
 import type { World } from '../../client/common/world.ts'
+import type { DiskModel } from './disk-model.ts'
+import { LengthsOnlyFile } from './lengths-only-file.ts'
 import { Trace } from './trace.ts'
 import { VirtualClock } from './virtual-clock.ts'
 import { VirtualCompute } from './virtual-compute.ts'
 import { VirtualDisk } from './virtual-disk.ts'
 import { Life } from './virtual-life.ts'
+import { FileNode } from './virtual-file-tree.ts'
 import { VirtualNetwork } from './virtual-network.ts'
 import type { PipeSettings } from './virtual-pipe.ts'
 import { VirtualRandom } from './virtual-random.ts'
@@ -19,6 +22,8 @@ export interface VirtualWorldOptions {
   readonly seed?: number | string
   readonly network?: Partial<PipeSettings>
   readonly diskLatencyMs?: readonly [min: number, max: number]
+  /** Times the disk of the one machine that has one; files matching `lengthsOnly` keep no payload. */
+  readonly diskModel?: { readonly model: DiskModel; readonly lengthsOnly: RegExp }
 }
 
 /** What a process gets, with the virtual things in sight of the test. */
@@ -85,12 +90,13 @@ export class VirtualWorld {
   disk(host = 'main'): VirtualDisk {
     let disk = this.#disks.get(host)
     if (disk === undefined) {
-      const { diskLatencyMs } = this.#options
+      const { diskLatencyMs, diskModel } = this.#options
       disk = new VirtualDisk({
         clock: this.clock,
         random: this.random.fork(`disk ${host}`),
         note: this.#note,
         ...(diskLatencyMs === undefined ? {} : { latencyMs: diskLatencyMs }),
+        ...(diskModel === undefined ? {} : modelled(diskModel)),
       })
       this.#disks.set(host, disk)
     }
@@ -115,6 +121,13 @@ export class VirtualWorld {
       compress: (bytes) => life.heard(compute.compress(bytes)),
       uncompress: (block, sizeBytes) => life.heard(compute.uncompress(block, sizeBytes)),
     }
+  }
+}
+
+function modelled({ model, lengthsOnly }: NonNullable<VirtualWorldOptions['diskModel']>) {
+  return {
+    model,
+    newFile: (path: string) => (lengthsOnly.test(path) ? new LengthsOnlyFile() : new FileNode()),
   }
 }
 
