@@ -41,7 +41,7 @@ function run(goal, line, { quick, only }) {
       : [
           'verify',
           ...(quick ? ['-Dit.groups=quick'] : []),
-          ...(only === undefined ? [] : [`-Dit.test=${only}`]),
+          ...(only === undefined ? [] : [`-Dit.test=${only}`, '-Dunit.tests.skipped=true']),
         ]
   const { status, error } = spawnSync(
     'mvn',

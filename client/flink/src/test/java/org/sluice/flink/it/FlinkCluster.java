@@ -1,5 +1,8 @@
 package org.sluice.flink.it;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
 import java.net.URI;
 import java.util.ArrayList;
 import java.util.List;
@@ -16,6 +19,7 @@ import org.apache.flink.runtime.executiongraph.AccessExecutionVertex;
 import org.apache.flink.runtime.minicluster.MiniCluster;
 import org.apache.flink.runtime.minicluster.MiniClusterConfiguration;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
+import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.table.api.EnvironmentSettings;
 import org.apache.flink.table.api.TableEnvironment;
@@ -26,6 +30,8 @@ import org.sluice.flink.SluiceShuffleServiceFactory;
 
 /** A Flink cluster in this process, on Sluice or on its own shuffle. */
 final class FlinkCluster implements AutoCloseable {
+  private static final String PLUGIN = SluiceShuffleServiceFactory.class.getName();
+
   private final MiniCluster cluster;
   private final Configuration configuration;
   private final Configuration client = new Configuration();
@@ -37,8 +43,7 @@ final class FlinkCluster implements AutoCloseable {
         taskManagers,
         slots,
         configuration -> {
-          configuration.setString(
-              "shuffle-service-factory.class", SluiceShuffleServiceFactory.class.getName());
+          configuration.setString("shuffle-service-factory.class", PLUGIN);
           configuration.setString("remote-shuffle.manager.address", sluice.managerUrl());
           change.accept(configuration);
         });
@@ -47,6 +52,21 @@ final class FlinkCluster implements AutoCloseable {
   /** On its own shuffle. */
   static FlinkCluster withOwnShuffle(int taskManagers, int slots) throws Exception {
     return new FlinkCluster(taskManagers, slots, configuration -> {});
+  }
+
+  static FlinkCluster withOwnShuffle(
+      int taskManagers, int slots, Consumer<Configuration> change) throws Exception {
+    return new FlinkCluster(taskManagers, slots, change);
+  }
+
+  /** The plugin is heard by {@link ListeningFactory}, from now on. */
+  static Consumer<Configuration> heard(Consumer<Configuration> change) {
+    ListeningFactory.forget();
+    return configuration -> {
+      change.accept(configuration);
+      configuration.setString(
+          "shuffle-service-factory.class", ListeningFactory.class.getName());
+    };
   }
 
   private FlinkCluster(int taskManagers, int slots, Consumer<Configuration> change)
@@ -90,34 +110,89 @@ final class FlinkCluster implements AutoCloseable {
     return environment;
   }
 
+  /** Every operator of its queries has that parallelism. */
   TableEnvironment tables(int parallelism) {
     Configuration with = new Configuration(client);
     with.setString("parallelism.default", String.valueOf(parallelism));
     with.setString("table.exec.resource.default-parallelism", String.valueOf(parallelism));
+    return tables(with);
+  }
+
+  /** Flink chooses the parallelism of each operator by what it has to read. */
+  TableEnvironment adaptiveTables() {
+    Configuration with = new Configuration(client);
+    with.setString("parallelism.default", "-1");
+    return tables(with);
+  }
+
+  private static TableEnvironment tables(Configuration with) {
     return TableEnvironment.create(
         EnvironmentSettings.newInstance().inBatchMode().withConfiguration(with).build());
   }
 
-  /** All rows of a query, in one order. */
-  static List<String> rows(TableEnvironment tables, String query) throws Exception {
+  /** What a query gave, as it came, and the job that it was. */
+  static final class Answer {
+    final List<String> rows;
+    final JobID job;
+
+    Answer(List<String> rows, JobID job) {
+      this.rows = rows;
+      this.job = job;
+    }
+
+    List<String> sorted() {
+      List<String> sorted = new ArrayList<>(rows);
+      sorted.sort(String::compareTo);
+      return sorted;
+    }
+  }
+
+  static Answer ask(TableEnvironment tables, String query) throws Exception {
     List<String> rows = new ArrayList<>();
     TableResult result = tables.executeSql(query);
     try (CloseableIterator<Row> found = result.collect()) {
       found.forEachRemaining(row -> rows.add(row.toString()));
     }
-    rows.sort(String::compareTo);
-    return rows;
+    return new Answer(rows, result.getJobClient().orElseThrow().getJobID());
   }
 
-  /** The job that ended last, or runs. */
-  JobID onlyJob() throws Exception {
-    List<JobID> ids = new ArrayList<>();
-    cluster.listJobs().get().forEach(job -> ids.add(job.getJobId()));
-    return ids.get(ids.size() - 1);
+  /** All records of a stream, and the job that made them. */
+  static final class Collected<T> {
+    final List<T> records = new ArrayList<>();
+    JobID job;
+  }
+
+  static <T> Collected<T> collect(DataStream<T> stream) throws Exception {
+    Collected<T> collected = new Collected<>();
+    try (CloseableIterator<T> rows = stream.collectAsync()) {
+      collected.job = stream.getExecutionEnvironment().executeAsync().getJobID();
+      rows.forEachRemaining(collected.records::add);
+    }
+    return collected;
   }
 
   AccessExecutionGraph graph(JobID job) throws Exception {
     return cluster.getExecutionGraph(job).get(30, TimeUnit.SECONDS);
+  }
+
+  /** When the job has ended, and all that its tasks have to say of themselves is known. */
+  AccessExecutionGraph ended(JobID job) throws Exception {
+    cluster.requestJobResult(job).get(2, TimeUnit.MINUTES);
+    return graph(job);
+  }
+
+  /**
+   * The job ran once and its exchanges went through the workers: what they committed since then is,
+   * to the byte, what Flink says that its tasks wrote. The bytes are returned.
+   */
+  long assertExchanged(SluiceCluster sluice, JobID job, long committedBefore) throws Exception {
+    ended(job);
+    TreeMap<String, List<Integer>> attempts = attempts(job);
+    assertEquals(0, highest(attempts), attempts.toString());
+    long told = bytesOut(job);
+    assertTrue(told > 0, "Flink says that nothing was exchanged");
+    assertEquals(told, sluice.committedBytes() - committedBefore);
+    return told;
   }
 
   /** The last attempt number of every subtask of every task. */
@@ -128,7 +203,7 @@ final class FlinkCluster implements AutoCloseable {
       for (AccessExecutionVertex task : vertex.getTaskVertices()) {
         numbers.add(task.getCurrentExecutionAttempt().getAttemptNumber());
       }
-      attempts.put(vertex.getName(), numbers);
+      attempts.put(vertex.getName() + " " + vertex.getJobVertexId(), numbers);
     }
     return attempts;
   }

@@ -25,6 +25,23 @@ final class HeldJob {
   static final class Controls {
     final AtomicInteger arrived = new AtomicInteger();
     final CountDownLatch released = new CountDownLatch(1);
+    private final int heldMax;
+
+    Controls() {
+      this(Integer.MAX_VALUE);
+    }
+
+    /** Holds the first so many that arrive, and lets the others pass. */
+    Controls(int heldMax) {
+      this.heldMax = heldMax;
+    }
+
+    void hold() throws InterruptedException {
+      // The test counts those that arrived: at most as many as are held.
+      if (arrived.getAndUpdate(count -> Math.min(count + 1, heldMax)) < heldMax) {
+        released.await();
+      }
+    }
   }
 
   /** In place of a record's number: before a consumer has read anything. */
@@ -39,8 +56,7 @@ final class HeldJob {
 
   private static void hold(Controls controls) throws InterruptedException {
     if (controls != null) {
-      controls.arrived.incrementAndGet();
-      controls.released.await();
+      controls.hold();
     }
   }
 

@@ -10,7 +10,6 @@ import java.util.Map;
 import org.apache.flink.api.common.typeinfo.Types;
 import org.apache.flink.api.java.tuple.Tuple2;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
-import org.apache.flink.util.CloseableIterator;
 import org.junit.jupiter.api.DisplayName;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -28,26 +27,22 @@ class WordCountIT {
     try (SluiceCluster sluice = new SluiceCluster(2);
         FlinkCluster flink = new FlinkCluster(sluice, 2, 2, change -> {})) {
       StreamExecutionEnvironment environment = flink.environment(4);
+      FlinkCluster.Collected<Tuple2<String, Integer>> found =
+          FlinkCluster.collect(
+              environment
+                  .fromSequence(1, RECORDS)
+                  .map(number -> Tuple2.of("word" + number % 1009, 1))
+                  .returns(Types.TUPLE(Types.STRING, Types.INT))
+                  .keyBy(pair -> pair.f0)
+                  .sum(1));
       Map<String, Integer> counts = new HashMap<>();
-      try (CloseableIterator<Tuple2<String, Integer>> found =
-          environment
-              .fromSequence(1, RECORDS)
-              .map(number -> Tuple2.of("word" + number % 1009, 1))
-              .returns(Types.TUPLE(Types.STRING, Types.INT))
-              .keyBy(pair -> pair.f0)
-              .sum(1)
-              .executeAndCollect("word count")) {
-        found.forEachRemaining(pair -> counts.put(pair.f0, pair.f1));
-      }
+      found.records.forEach(pair -> counts.put(pair.f0, pair.f1));
       Map<String, Integer> expected = new HashMap<>();
       for (int number = 1; number <= RECORDS; number++) {
         expected.merge("word" + number % 1009, 1, Integer::sum);
       }
       assertEquals(expected, counts);
-      assertEquals(0, FlinkCluster.highest(flink.attempts(flink.onlyJob())));
-      long told = flink.bytesOut(flink.onlyJob());
-      assertTrue(told > RECORDS, "Flink says " + told);
-      assertEquals(told, sluice.committedBytes());
+      assertTrue(flink.assertExchanged(sluice, found.job, 0) > RECORDS);
       SluiceCluster.await("everything is released", () -> sluice.partitions().isEmpty());
       List<String> left = new ArrayList<>();
       sluice.partitionFiles().forEach(path -> left.add(path.toString()));
