@@ -58,6 +58,14 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     about: 'Put a worker back into service.',
     load: async () => (await import('./service-state-commands.ts')).undrainCommand,
   },
+  'log-level': {
+    about: 'Change the level of the log of running processes.',
+    load: async () => (await import('./settings-commands.ts')).logLevelCommand,
+  },
+  reload: {
+    about: 'Let running processes read their configuration again.',
+    load: async () => (await import('./settings-commands.ts')).reloadCommand,
+  },
   manager: {
     about: 'Run a shuffle manager.',
     load: async () => (await import('./service-commands.ts')).managerCommand,

@@ -4,6 +4,8 @@
 import { Registry } from 'prom-client'
 import { parseClusterId } from '../client/common/ids.ts'
 import type { Logger } from '../client/common/log.ts'
+import type { ProcessFacts } from '../client/common/process-facts.ts'
+import type { ProcessSettings } from '../client/common/running-options.ts'
 import type { World } from '../client/common/world.ts'
 import { Cluster } from './cluster/cluster.ts'
 import type { ClusterOptions } from './cluster/cluster-options.ts'
@@ -20,6 +22,9 @@ export interface ShuffleManagerSettings {
   /** The secret of the cluster; undefined leaves the port open to all. */
   readonly token?: string | undefined
   readonly logger: Logger
+  /** Of the process, where it is one of its own: for people who look at it and change it. */
+  readonly settings?: ProcessSettings
+  readonly facts?: () => ProcessFacts
 }
 
 export class ShuffleManager {
@@ -66,7 +71,17 @@ export class ShuffleManager {
     declareClusterMetrics(registry, cluster)
     const { clusterId, metricsNeedToken } = options
     const access = { clusterId, token, metricsNeedToken }
-    const parts = { cluster, registry, metrics, access, logger, version: managerVersion }
+    const parts = {
+      cluster,
+      registry,
+      metrics,
+      access,
+      logger,
+      version: managerVersion,
+      metricsAllow: () => options.metricsAllow,
+      settings: settings.settings,
+      facts: settings.facts ?? (() => ({})),
+    }
     try {
       const server = await HttpServer.listen(parts, {
         network: world.network,

@@ -1,5 +1,6 @@
 // The options of the manager, declared once.
 
+import { complaintAboutPatterns } from '../client/common/metric-filter.ts'
 import { declareOptions, type OptionValues } from '../client/common/options.ts'
 import { placementNames } from './placement/placement.ts'
 
@@ -38,6 +39,14 @@ export const managerOptions = declareOptions(
       default: false,
       about: 'Whether /metrics asks for the bearer token too.',
     },
+    metricsAllow: {
+      name: 'metrics-allow',
+      type: 'list',
+      default: [],
+      reloadable: true,
+      about:
+        'Metrics that /metrics shows, as regular expressions for whole names; all when it is empty.',
+    },
     placement: {
       name: 'placement',
       type: 'enum',
@@ -50,6 +59,7 @@ export const managerOptions = declareOptions(
       name: 'min-free-space',
       type: 'bytes',
       default: '64mb',
+      reloadable: true,
       about: 'A worker with less free space than this is not chosen.',
     },
     expectedWorkers: {
@@ -71,12 +81,14 @@ export const managerOptions = declareOptions(
       name: 'worker-suspect-after',
       type: 'duration',
       default: '15s',
+      reloadable: true,
       about: 'A worker silent for so long gets no new partitions.',
     },
     workerRecoveryMs: {
       name: 'worker-recovery-time',
       type: 'duration',
       default: '3m',
+      reloadable: true,
       about: 'A worker not back with its data by then is lost.',
     },
     graceMs: {
@@ -102,6 +114,7 @@ export const managerOptions = declareOptions(
       name: 'detach-max',
       type: 'duration',
       default: '1d',
+      reloadable: true,
       about: 'Longest time for which the data of a detached job is kept.',
     },
     jobPartitionsMax: {
@@ -109,12 +122,14 @@ export const managerOptions = declareOptions(
       type: 'integer',
       default: 1_000_000,
       min: 1,
+      reloadable: true,
       about: 'Most partitions of one job; more are refused with LIMIT_EXCEEDED.',
     },
     jobMaxBytes: {
       name: 'job-size-max',
       type: 'bytes',
       default: '1024tb',
+      reloadable: true,
       about: 'Most bytes that one job holds or expects; more are refused with LIMIT_EXCEEDED.',
     },
     jobsMax: {
@@ -150,6 +165,7 @@ export const managerOptions = declareOptions(
       name: 'stop-timeout',
       type: 'duration',
       default: '2s',
+      reloadable: true,
       about: 'On a stop, how long calls that are under way may take.',
     },
     exitWithParent: {
@@ -164,10 +180,12 @@ export const managerOptions = declareOptions(
       type: 'enum',
       choices: ['debug', 'info', 'warn', 'error'],
       default: 'info',
+      reloadable: true,
       about: 'Least severe log lines that are written.',
     },
   },
   [
+    (values) => complaintAboutPatterns(values.metricsAllow),
     (values) =>
       values.workerSuspectMs >= values.heartbeatIntervalMs * 2
         ? undefined

@@ -7,9 +7,12 @@
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { isShuffleError, ShuffleError } from '../client/common/errors.ts'
-import { loadOptions } from '../client/common/load-options.ts'
-import { createLogger } from '../client/common/log.ts'
+import { loadOptions, splitCommonFlags } from '../client/common/load-options.ts'
+import { createLogger, type Logger } from '../client/common/log.ts'
+import type { ParsedOptions } from '../client/common/options.ts'
+import { processFacts } from '../client/common/process-facts.ts'
 import { realWorld } from '../client/common/real-world.ts'
+import { RunningOptions } from '../client/common/running-options.ts'
 import {
   type DirectoryOption,
   parseDataDirectories,
@@ -21,7 +24,11 @@ import { diskOperationsInFlightMax } from './storage/disk-operation.ts'
 import { ShuffleWorker } from './worker.ts'
 
 interface Configuration {
-  readonly options: WorkerOptions
+  readonly parsed: ParsedOptions<typeof workerOptions.options>
+  /** Reads all sources again. */
+  readonly read: () => ParsedOptions<typeof workerOptions.options>
+  /** Whether a file is among them. */
+  readonly hasConfig: boolean
   readonly directories: readonly DirectoryOption[]
   readonly token: string | undefined
 }
@@ -48,12 +55,18 @@ export async function runWorker(argv: readonly string[]): Promise<number> {
   return 1
 }
 
-async function runHere({ options, directories, token }: Configuration): Promise<number> {
+async function runHere(configuration: Configuration): Promise<number> {
+  const { parsed, read, hasConfig, directories, token } = configuration
+  const options = parsed.values
   const logger = createLogger({ level: options.logLevel, role: 'worker' })
-  const stop = stopRequest(options.exitWithParent)
+  const settings = new RunningOptions({ declaration: workerOptions, parsed, read, logger })
+  if (hasConfig) reloadOnSignal(settings, logger)
+  const stop = stopRequest(options.exitWithParent, hasConfig)
   let worker: ShuffleWorker
   try {
-    worker = await ShuffleWorker.start({ world: realWorld(), options, directories, token, logger })
+    const facts = () => processFacts(readLimits())
+    const place = { world: realWorld(), options, directories, token, logger }
+    worker = await ShuffleWorker.start({ ...place, settings, facts })
   } catch (error) {
     process.stderr.write(`sluice worker: ${messageOf(error)}\n`)
     return isShuffleError(error, 'INVALID_ARGUMENT') ? 2 : 1
@@ -90,15 +103,14 @@ function runAsChild(threads: number): Promise<number> {
 
 function readConfiguration(argv: readonly string[]): Configuration {
   const workingDirectory = process.cwd()
-  const options = loadOptions(workerOptions, {
-    argv,
-    environment: process.env,
-    workingDirectory,
-    readFile,
-  }).values
+  const { env: environment } = process
+  const read = () => loadOptions(workerOptions, { argv, environment, workingDirectory, readFile })
+  const parsed = read()
+  const options: WorkerOptions = parsed.values
+  const hasConfig = splitCommonFlags(argv, environment).configPath !== undefined
   const directories = parseDataDirectories(options.dataDirectories, workingDirectory)
   checkDescriptors(readLimits(), options)
-  return { options, directories, token: readToken(options.tokenFile) }
+  return { parsed, read, hasConfig, directories, token: readToken(options.tokenFile) }
 }
 
 function readFile(path: string): string {
@@ -130,9 +142,22 @@ function readToken(path: string | undefined): string | undefined {
   throw new ShuffleError('INVALID_ARGUMENT', `--token-file ${path} is empty`)
 }
 
-function stopRequest(exitWithParent: boolean): Promise<string> {
+/** SIGHUP, as of any service that has a configuration file. */
+function reloadOnSignal(settings: { reload(): unknown }, logger: Logger): void {
+  process.on('SIGHUP', () => {
+    try {
+      settings.reload()
+    } catch (error) {
+      logger.error({ error: messageOf(error) }, 'the configuration could not be read again')
+    }
+  })
+}
+
+/** Without a configuration file SIGHUP means that the terminal is gone. */
+function stopRequest(exitWithParent: boolean, hasConfig: boolean): Promise<string> {
   return new Promise((resolve) => {
     for (const signal of signals) {
+      if (signal === 'SIGHUP' && hasConfig) continue
       process.once(signal, () => {
         resolve(signal)
       })

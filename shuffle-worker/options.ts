@@ -2,6 +2,7 @@
 
 import path from 'node:path'
 import { ShuffleError } from '../client/common/errors.ts'
+import { complaintAboutPatterns } from '../client/common/metric-filter.ts'
 import { declareOptions, type OptionValues } from '../client/common/options.ts'
 
 export const workerOptions = declareOptions(
@@ -59,6 +60,14 @@ export const workerOptions = declareOptions(
       type: 'boolean',
       default: false,
       about: 'Whether /metrics asks for the bearer token as the status pages do.',
+    },
+    metricsAllow: {
+      name: 'metrics-allow',
+      type: 'list',
+      default: [],
+      reloadable: true,
+      about:
+        'Metrics that /metrics shows, as regular expressions for whole names; all when it is empty.',
     },
     memoryBytes: {
       name: 'memory',
@@ -227,18 +236,21 @@ export const workerOptions = declareOptions(
       name: 'drain-timeout',
       type: 'duration',
       default: '30s',
+      reloadable: true,
       about: 'On a stop, how long open writes may go on; readers are served meanwhile.',
     },
     drainReadersTimeoutMs: {
       name: 'drain-readers-timeout',
       type: 'duration',
       default: '0ms',
+      reloadable: true,
       about: 'On a stop, how long open readers may go on after the writes have ended.',
     },
     leaveForEver: {
       name: 'leave-for-ever',
       type: 'boolean',
       default: false,
+      reloadable: true,
       about:
         'Whether a stop tells the manager that the worker will not come back, so that its data counts as lost at once.',
     },
@@ -253,10 +265,12 @@ export const workerOptions = declareOptions(
       type: 'enum',
       choices: ['debug', 'info', 'warn', 'error'],
       default: 'info',
+      reloadable: true,
       about: 'Least severe log lines that are written.',
     },
   },
   [
+    (values) => complaintAboutPatterns(values.metricsAllow),
     (values) =>
       Number.isInteger(Math.log2(values.bufferSizeBytes))
         ? undefined

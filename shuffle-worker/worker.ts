@@ -6,6 +6,8 @@ import { Registry } from 'prom-client'
 import { sleep } from '../client/common/clock.ts'
 import { parseClusterId, type WorkerId } from '../client/common/ids.ts'
 import type { Logger } from '../client/common/log.ts'
+import type { ProcessFacts } from '../client/common/process-facts.ts'
+import type { ProcessSettings } from '../client/common/running-options.ts'
 import { WaiterRegister, type WaiterDescription } from '../client/common/waiters.ts'
 import type { World } from '../client/common/world.ts'
 import { ManagerClient } from '../client/manager/manager-client.ts'
@@ -32,6 +34,9 @@ export interface ShuffleWorkerSettings {
   /** The secret of the cluster; undefined leaves the ports open to all. */
   readonly token?: string | undefined
   readonly logger: Logger
+  /** Of the process, where it is one of its own: for people who look at it and change it. */
+  readonly settings?: ProcessSettings
+  readonly facts?: () => ProcessFacts
 }
 
 /** What is started, in this order. */
@@ -362,6 +367,13 @@ function listenForPeople(
       logger,
       token,
       metricsNeedToken: options.metricsNeedToken,
+      metricsAllow: () => options.metricsAllow,
+      process: {
+        version: workerVersion,
+        wallMs: () => world.clock.wallMs(),
+        settings: settings.settings,
+        facts: settings.facts ?? (() => ({})),
+      },
       notReady: () => {
         const made = worker()
         return made === undefined ? 'the worker is starting' : made.notReady

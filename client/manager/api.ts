@@ -23,6 +23,7 @@ import {
   registerWorker,
   setWorkerService,
 } from './api-workers.ts'
+import { describeProcess, reloadOptions, setLogLevel } from './api-settings.ts'
 
 export const managerApi = {
   registerJob,
@@ -43,4 +44,7 @@ export const managerApi = {
   listWorkers,
   describeCluster,
   listEvents,
+  describeProcess,
+  reloadOptions,
+  setLogLevel,
 } as const

@@ -330,6 +330,15 @@ spec:
     {{- end }}
 {{- end -}}
 
+{{/* The option that bounds what /metrics shows, where it is given; the processes' own options win. */}}
+{{- define "sluice.metricsAllow" -}}
+{{- $allow := dict -}}
+{{- with .Values.monitoring.keepMetrics -}}
+{{- $_ := set $allow "metrics-allow" . -}}
+{{- end -}}
+{{- toJson $allow -}}
+{{- end -}}
+
 {{/* The manager's configuration file. */}}
 {{- define "sluice.managerConfig" -}}
 {{- $workers := 0 -}}
@@ -340,7 +349,7 @@ spec:
 {{- if .Values.auth.enabled -}}
 {{- $_ := set $set "token-file" "/etc/sluice-token/token" -}}
 {{- end -}}
-{{- $given := include "sluice.merge" (list (dict "expected-workers" $workers) .Values.manager.options) | fromJson -}}
+{{- $given := include "sluice.merge" (list (merge (dict "expected-workers" $workers) (include "sluice.metricsAllow" . | fromJson)) .Values.manager.options) | fromJson -}}
 {{- $options := include "sluice.merge" (list $given $set) | fromJson -}}
 {{- dict "remote-shuffle" (dict "manager" $options) | toYaml -}}
 {{- end -}}
@@ -356,6 +365,6 @@ spec:
 {{- if .root.Values.auth.enabled -}}
 {{- $_ := set $set "token-file" "/etc/sluice-token/token" -}}
 {{- end -}}
-{{- $options := include "sluice.merge" (list $pool.options $set) | fromJson -}}
+{{- $options := include "sluice.merge" (list (include "sluice.merge" (list (include "sluice.metricsAllow" .root | fromJson) $pool.options) | fromJson) $set) | fromJson -}}
 {{- dict "remote-shuffle" (dict "worker" $options) | toYaml -}}
 {{- end -}}

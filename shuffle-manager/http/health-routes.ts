@@ -2,11 +2,16 @@
 
 import type { FastifyInstance } from 'fastify'
 import type { Registry } from 'prom-client'
+import { metricsText } from '../../client/common/metric-filter.ts'
 import type { Cluster } from '../cluster/cluster.ts'
 
 export function registerHealthRoutes(
   app: FastifyInstance,
-  parts: { readonly cluster: Cluster; readonly registry: Registry },
+  parts: {
+    readonly cluster: Cluster
+    readonly registry: Registry
+    readonly metricsAllow: () => readonly string[]
+  },
 ): void {
   const hidden = { hide: true }
   app.get('/healthz', { schema: hidden, config: { call: 'healthz' } }, () => ({ status: 'ok' }))
@@ -19,7 +24,7 @@ export function registerHealthRoutes(
 
   app.get('/metrics', { schema: hidden, config: { call: 'metrics' } }, async (_request, reply) => {
     void reply.type(parts.registry.contentType)
-    return reply.send(Buffer.from(await parts.registry.metrics()))
+    return reply.send(Buffer.from(await metricsText(parts.registry, parts.metricsAllow())))
   })
 
   app.get('/openapi.json', { schema: hidden, config: { call: 'openapi' } }, () => app.swagger())

@@ -12,6 +12,8 @@ import type { Address, Listener, Network } from '../../client/common/network.ts'
 import type { Clock } from '../../client/common/clock.ts'
 import { sleep } from '../../client/common/clock.ts'
 import type { Logger } from '../../client/common/log.ts'
+import type { ProcessFacts } from '../../client/common/process-facts.ts'
+import type { ProcessSettings } from '../../client/common/running-options.ts'
 import { bodyBytesMax, headers } from '../../client/manager/schemas.ts'
 import type { Cluster } from '../cluster/cluster.ts'
 import type { ManagerMetrics } from '../manager-metrics.ts'
@@ -21,6 +23,7 @@ import { answerOf } from './error-answers.ts'
 import { registerHealthRoutes } from './health-routes.ts'
 import { registerJobRoutes } from './job-routes.ts'
 import { registerPartitionRoutes } from './partition-routes.ts'
+import { registerSettingsRoutes } from './settings-routes.ts'
 import { registerWorkerRoutes } from './worker-routes.ts'
 
 export interface HttpParts {
@@ -30,6 +33,10 @@ export interface HttpParts {
   readonly access: AccessRules
   readonly logger: Logger
   readonly version: string
+  /** Names of metrics to show, as expressions; all when empty. Asked at each scrape. */
+  readonly metricsAllow: () => readonly string[]
+  readonly settings?: ProcessSettings | undefined
+  readonly facts: () => ProcessFacts
 }
 
 /** The routes, without a port: tests call `inject` on it. */
@@ -75,6 +82,8 @@ export async function createApp(
     registerPartitionRoutes(routes, parts.cluster, parts.metrics)
     registerWorkerRoutes(routes, parts.cluster)
     registerClusterRoutes(routes, parts.cluster, parts.version)
+    const { settings, facts, version } = parts
+    registerSettingsRoutes(routes, { clock: parts.cluster.clock, settings, facts, version })
     done()
   })
   await app.ready()

@@ -1,5 +1,6 @@
 // The worker's HTTP port, for probes, metrics and people: Fastify behind the Network seam, the
-// libraries' own time-outs off. No payload and no command ever comes this way. Owned by the worker.
+// libraries' own time-outs off. No payload ever comes this way, and no command but those about the
+// process itself (its log's level, its options). Owned by the worker.
 //
 //   Network.listenStreams ─▶ http.Server (parses) ─▶ access ─▶ route
 
@@ -11,7 +12,9 @@ import type { Registry } from 'prom-client'
 import { errorTable, isShuffleError, ShuffleError } from '../../client/common/errors.ts'
 import type { Logger } from '../../client/common/log.ts'
 import type { Address, Listener, Network } from '../../client/common/network.ts'
+import { metricsText } from '../../client/common/metric-filter.ts'
 import type { WaiterDescription } from '../../client/common/waiters.ts'
+import { addSettingsPages, type SettingsPages } from './settings-pages.ts'
 
 export interface HttpServerParts {
   readonly registry: Registry
@@ -19,6 +22,9 @@ export interface HttpServerParts {
   /** Undefined: the pages are open. */
   readonly token: string | undefined
   readonly metricsNeedToken: boolean
+  /** Names of metrics to show, as expressions; all when empty. Asked at each scrape. */
+  readonly metricsAllow: () => readonly string[]
+  readonly process: SettingsPages
   /** Why the worker is not ready for new work; undefined when it is. */
   readonly notReady: () => string | undefined
   /** Answered as JSON. */
@@ -126,12 +132,13 @@ function addMetrics(app: FastifyInstance, parts: HttpServerParts): void {
   app.get('/metrics', async (request, reply) => {
     checkToken(request.headers.authorization)
     reply.type(parts.registry.contentType)
-    return await parts.registry.metrics()
+    return await metricsText(parts.registry, parts.metricsAllow())
   })
 }
 
 function addPages(app: FastifyInstance, parts: HttpServerParts): void {
   const checkToken = tokenCheck(parts.token)
+  addSettingsPages(app, parts.process, checkToken)
   app.get('/v1/status', (request) => {
     checkToken(request.headers.authorization)
     return parts.status()

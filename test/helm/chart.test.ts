@@ -397,13 +397,21 @@ describe('services and probes', () => {
 })
 
 describe('monitoring', () => {
-  test('scrapes what the services offer, once, and keeps what is asked for', async () => {
+  test('scrapes what the services offer, once, and lets them show what is asked for', async () => {
     const monitor = find(everything, 'ServiceMonitor', 'rel-sluice')
     expect(at(monitor, 'spec', 'endpoints', 0)).toMatchObject({
       port: 'http',
       path: '/metrics',
-      metricRelabelings: [{ action: 'keep', regex: 'sluice_worker_disk_.*|sluice_manager_.*' }],
     })
+    const metricsAllow = ['sluice_worker_disk_.*', 'sluice_manager_.*']
+    const manager = valuesOf(managerOptions, configOf(everything, 'rel-sluice-manager'))
+    expect(manager).toMatchObject({ metricsAllow })
+    const pools = everything.filter(({ kind }) => kind === 'StatefulSet')
+    expect(pools.length).toBeGreaterThan(0)
+    for (const { metadata } of pools) {
+      const worker = valuesOf(workerOptions, configOf(everything, metadata.name))
+      expect(worker).toMatchObject({ metricsAllow })
+    }
     const both = {
       'monitoring.serviceMonitor.enabled': true,
       'monitoring.podMonitor.enabled': true,

@@ -1,10 +1,19 @@
 // The commands of day two on a cluster of processes.
 
 import { randomBytes } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parseAttemptId } from '../../client/index.ts'
 import type { WorkerSummary } from '../../client/manager/api-workers.ts'
-import { scrape, sluice, TestCluster, until, type FinishedProcess } from '../support/cluster.ts'
+import {
+  ClusterProcess,
+  scrape,
+  sluice,
+  TestCluster,
+  until,
+  type FinishedProcess,
+} from '../support/cluster.ts'
 import { EmbeddedClient } from '../support/embedded-client.ts'
 
 let cluster: TestCluster
@@ -101,5 +110,48 @@ describe('a worker out of service', () => {
     expect(await text('undrain', idOf(0))).toMatch(/back in service/)
     await until('it serves', async () => (await probe(0, '/readyz')) === 200)
     expect((await placed(client, [5, 6, 7, 8])).size).toBe(2)
+  })
+})
+
+describe('processes while they run', () => {
+  it('change the level of their logs, all or one of them', async () => {
+    const said = await text('log-level', 'debug', 'workers')
+    expect(said.trim().split('\n')).toHaveLength(2)
+    expect(await text('log-level', 'warn', 'manager')).toBe('manager: logs from level warn on\n')
+    const process = await cluster.get<{ logLevel: string }>('/v1/process')
+    expect(process.logLevel).toBe('warn')
+    await text('log-level', 'info')
+  })
+
+  it('read their configuration again, by command and by SIGHUP', async () => {
+    const config = join(cluster.directory, 'reloaded.yaml')
+    writeFileSync(config, 'remote-shuffle.worker: { drain-timeout: 1s }\n')
+    const directories = join(cluster.directory, 'reloaded')
+    const worker = new ClusterProcess([
+      'worker',
+      '--config',
+      config,
+      '--data-directories',
+      directories,
+    ])
+    worker.addArguments(['--manager', cluster.managerUrl])
+    await worker.start()
+    const { workerId = '' } = worker.ready!
+    await until('it is known', async () => (await text('workers')).includes(workerId))
+    writeFileSync(config, 'remote-shuffle.worker: { drain-timeout: 2s, memory: 65mb }\n')
+    const said = await text('reload', workerId)
+    expect(said).toContain(`${workerId}: drain-timeout is now 2s (was 1s)`)
+    expect(said).toContain(`${workerId}: memory stays 64mb: it needs a restart to become 65mb`)
+    writeFileSync(config, 'remote-shuffle.worker: { metrics-allow: [sluice_worker_dr.*] }\n')
+    worker.signal('SIGHUP')
+    await until('only what is allowed is shown', async () => {
+      const names = [...(await scrape(worker.httpUrl)).keys()]
+      return names.length === 1 && names[0] === 'sluice_worker_draining'
+    })
+    writeFileSync(config, 'remote-shuffle.worker: { drain-timeout: soon }\n')
+    const refused = await command('reload', workerId)
+    expect(refused).toMatchObject({ code: 1 })
+    expect(refused.stderr).toMatch(/drain-timeout.*soon/)
+    await worker.kill('SIGTERM')
   })
 })

@@ -4,6 +4,7 @@ import type { FastifyInstance } from 'fastify'
 import { Registry } from 'prom-client'
 import { silentLogger, type Logger } from '../../client/common/log.ts'
 import { createApp } from '../../shuffle-manager/http/http-server.ts'
+import type { ProcessSettings } from '../../client/common/running-options.ts'
 import {
   declareClusterMetrics,
   declareManagerMetrics,
@@ -33,6 +34,8 @@ export async function managerApp(
     readonly token?: string
     readonly metricsNeedToken?: boolean
     readonly logger?: Logger
+    readonly metricsAllow?: readonly string[]
+    readonly settings?: ProcessSettings
   } = {},
 ): Promise<ManagerApp> {
   const state = options.state ?? new ClusterState()
@@ -50,6 +53,9 @@ export async function managerApp(
     },
     logger: options.logger ?? silentLogger,
     version: 'test',
+    metricsAllow: () => options.metricsAllow ?? [],
+    settings: options.settings,
+    facts: () => ({ node: 'v20' }),
   })
   return {
     app,

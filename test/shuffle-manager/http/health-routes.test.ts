@@ -28,3 +28,12 @@ test('metrics are Prometheus text', async () => {
   expect(headers['content-type']).toContain('text/plain')
   expect(body).toContain('# TYPE sluice_manager_jobs gauge')
 })
+
+test('metrics are those that the option allows', async () => {
+  const { call } = await managerApp({ metricsAllow: ['sluice_manager_(jobs|epoch)'] })
+  const text = String((await call('GET', '/metrics')).body)
+  expect([...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name).sort()).toEqual([
+    'sluice_manager_epoch',
+    'sluice_manager_jobs',
+  ])
+})

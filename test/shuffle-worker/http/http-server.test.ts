@@ -16,6 +16,8 @@ function partsOf(more: Partial<HttpServerParts> = {}): HttpServerParts {
     logger: silentLogger,
     token: undefined,
     metricsNeedToken: false,
+    metricsAllow: () => [],
+    process: { version: 'test', wallMs: () => 5, settings: undefined, facts: () => ({}) },
     notReady: () => undefined,
     status: () => ({ workerId: 'worker-1' }),
     waiters: () => [],
@@ -48,6 +50,15 @@ describe('HTTP server of the worker', () => {
     expect(metrics.body).toContain('some_total 0')
     expect((await app.inject('/v1/status')).json()).toEqual({ workerId: 'worker-1' })
     expect((await app.inject('/v1/waiters')).json()).toEqual({ waiters: [] })
+    await app.close()
+  })
+
+  it('shows the metrics that are allowed, asked at each scrape', async () => {
+    let allowed: string[] = []
+    const app = await createApp(partsOf({ metricsAllow: () => allowed }))
+    expect((await app.inject('/metrics')).body).toContain('some_total 0')
+    allowed = ['other_.*']
+    expect((await app.inject('/metrics')).body).toBe('')
     await app.close()
   })
 

@@ -64,6 +64,10 @@ calls) or, for \`directory\`, as many as are configured; no job, partition or cl
 that the number of series is bounded. \`helm/files/rules.yaml\` has recording and alerting rules,
 \`helm/files/dashboards\` three Grafana dashboards.
 
+A large cluster may want less: the option \`metrics-allow\` of both services is a list of regular
+expressions for whole names (of a histogram the name without \`_bucket\`, \`_sum\`, \`_count\`), and only
+what fits one of them is made and sent.
+
 ## Manager
 
 ${table(managerMetrics())}
