@@ -26,10 +26,13 @@ import org.apache.flink.runtime.util.EnvironmentInformation;
 import org.sluice.flink.manager.ManagerClient;
 import org.sluice.flink.master.SluiceShuffleMaster;
 import org.sluice.flink.read.InputPartition;
+import org.sluice.flink.read.ReadServices;
+import org.sluice.flink.read.ReadSettings;
 import org.sluice.flink.read.SluiceInputGate;
 import org.sluice.flink.transport.ConnectionPool;
 import org.sluice.flink.transport.Locator;
 import org.sluice.flink.write.SluiceResultPartition;
+import org.sluice.flink.write.WriteSettings;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -48,8 +51,8 @@ final class SluiceShuffleEnvironment
   private final Locator locator;
   private final MemoryPlan memory;
   private final int bufferSize;
-  private final SluiceResultPartition.Settings writeSettings;
-  private final SluiceInputGate.Settings readSettings;
+  private final WriteSettings writeSettings;
+  private final ReadSettings readSettings;
 
   SluiceShuffleEnvironment(
       ShuffleEnvironmentContext context, NettyShuffleEnvironment netty, ManagerClient manager) {
@@ -76,12 +79,12 @@ final class SluiceShuffleEnvironment
                 "sluice-flink, Flink " + EnvironmentInformation.getVersion()));
     this.locator = new Locator(connections, manager);
     this.writeSettings =
-        new SluiceResultPartition.Settings(
+        new WriteSettings(
             configuration.get(SluiceOptions.WRITE_OPEN_TIMEOUT).toMillis(),
             configuration.get(SluiceOptions.WRITE_REGION_TIMEOUT).toMillis(),
             configuration.get(SluiceOptions.WRITE_COMMIT_TIMEOUT).toMillis());
     this.readSettings =
-        new SluiceInputGate.Settings(
+        new ReadSettings(
             configuration.get(SluiceOptions.WORKER_RECOVERY_TIME).plusSeconds(15).toMillis(),
             configuration.get(SluiceOptions.READ_RETRY_TIMEOUT).toMillis(),
             configuration.get(SluiceOptions.READ_IDLE_TIMEOUT).toMillis(),
@@ -153,8 +156,8 @@ final class SluiceShuffleEnvironment
     }
     refuseMixture(owner, "inputs", remote, descriptors.size());
     MetricGroup metrics = owner.getInputGroup().addGroup("Sluice");
-    SluiceInputGate.Services services =
-        new SluiceInputGate.Services(connections, locator, manager);
+    ReadServices services =
+        new ReadServices(connections, locator, manager);
     List<IndexedInputGate> gates = new ArrayList<>();
     for (InputGateDeploymentDescriptor descriptor : descriptors) {
       int most = memory.gateBuffersMax(descriptors.size());
@@ -176,7 +179,7 @@ final class SluiceShuffleEnvironment
 
   private List<InputPartition> inputsOf(InputGateDeploymentDescriptor gate) {
     List<InputPartition> inputs = new ArrayList<>();
-    for (FlinkLine.ConsumedInput input : FlinkLine.consumedInputs(gate)) {
+    for (ConsumedInput input : ConsumedInputs.of(gate)) {
       SluiceShuffleDescriptor descriptor = (SluiceShuffleDescriptor) input.descriptor;
       checkBufferSize(descriptor);
       inputs.add(

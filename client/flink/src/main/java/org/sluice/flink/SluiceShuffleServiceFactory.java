@@ -16,6 +16,7 @@ import org.apache.flink.runtime.shuffle.ShuffleMasterContext;
 import org.apache.flink.runtime.shuffle.ShuffleServiceFactory;
 import org.apache.flink.runtime.util.EnvironmentInformation;
 import org.sluice.flink.manager.ManagerClient;
+import org.sluice.flink.master.MasterSettings;
 import org.sluice.flink.master.SluiceShuffleMaster;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -73,8 +74,8 @@ public final class SluiceShuffleServiceFactory
             org.apache.flink.configuration.ConfigOptions.key(JOB_RECOVERY_KEY)
                 .booleanType()
                 .defaultValue(false));
-    SluiceShuffleMaster.Settings settings =
-        new SluiceShuffleMaster.Settings(
+    MasterSettings settings =
+        new MasterSettings(
             configuration.get(SluiceOptions.APPLICATION),
             isDetaching,
             hasRestartStrategy(configuration),

@@ -32,6 +32,8 @@ final class MasterJob {
   boolean isEnded;
   /** It has had a blocking result. */
   boolean isUsed;
+  /** Why the manager does not have it, as last logged; null: it has. */
+  String trouble;
 
   private final Map<PartitionKey, ListedPartition> listed = new LinkedHashMap<>();
   private final Map<PartitionKey, Integer> allocating = new HashMap<>();

@@ -49,7 +49,7 @@ final class GateMemory {
     divide();
   }
 
-  /** The channel that was opened with them. */
+  /** The channel that is being opened with them. */
   void register(ReadChannel channel) {
     synchronized (lock) {
       reservedForOpening--;
@@ -61,14 +61,6 @@ final class GateMemory {
   void unregister(ReadChannel channel) {
     synchronized (lock) {
       channels.remove(channel);
-    }
-    divide();
-  }
-
-  /** The first buffers were not used after all. */
-  void abandonInitial() {
-    synchronized (lock) {
-      reservedForOpening--;
     }
     divide();
   }

@@ -1,6 +1,7 @@
 package org.sluice.flink.read;
 
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.apache.flink.runtime.io.network.buffer.NetworkBuffer;
@@ -24,8 +25,8 @@ final class ReadChannel implements ChannelHandler {
   final GateQueue queue;
   final GateMemory memory;
   final WorkerReader reader;
-  /** By index in the list of the channel; null once finished. Belongs to the task thread. */
-  final InputPartition[] listed;
+  /** By index in the list of the channel; null once it has ended. Belongs to the task thread. */
+  private final InputPartition[] listed;
 
   private final int bufferSize;
   private volatile WorkerChannel channel;
@@ -51,13 +52,13 @@ final class ReadChannel implements ChannelHandler {
 
   /** Opens it with the buffers of its first credit, which are its own from here on. */
   void open(WorkerConnection connection, List<NetworkBuffer> buffers) {
+    channel = connection.channel(this);
     synchronized (memory.lock()) {
       reserved.addAll(buffers);
     }
-    channel =
-        connection.open(
-            this,
-            new Message(MessageType.OPEN_READ, (long) bufferSize, (long) buffers.size()));
+    // Before the connection can say that it is lost, and before it can be closed.
+    memory.register(this);
+    channel.open(new Message(MessageType.OPEN_READ, (long) bufferSize, (long) buffers.size()));
     PartitionList.Entry[] entries = new PartitionList.Entry[listed.length];
     for (int index = 0; index < entries.length; index++) {
       entries[index] = listed[index].listEntry(index);
@@ -67,7 +68,35 @@ final class ReadChannel implements ChannelHandler {
           new Message(MessageType.ADD_PARTITIONS, (long) page.partitionCount), page.body);
     }
     channel.send(new Message(MessageType.READ_END, (long) listed.length));
-    memory.register(this);
+  }
+
+  /** The input that the worker means by the index. */
+  InputPartition listed(long index) throws ShuffleException {
+    InputPartition partition = index < listed.length ? listed[(int) index] : null;
+    if (partition == null) {
+      throw new ShuffleException(
+          ErrorCode.PROTOCOL, "the worker names partition " + index + ", which is not listed");
+    }
+    return partition;
+  }
+
+  /** The same, and the worker says nothing more of it. */
+  InputPartition takeListed(long index) throws ShuffleException {
+    InputPartition partition = listed(index);
+    listed[(int) index] = null;
+    return partition;
+  }
+
+  /** All that have not ended. */
+  List<InputPartition> takeAllListed() {
+    List<InputPartition> taken = new ArrayList<>();
+    for (int index = 0; index < listed.length; index++) {
+      if (listed[index] != null) {
+        taken.add(listed[index]);
+        listed[index] = null;
+      }
+    }
+    return taken;
   }
 
   // --- with the gate's lock ---

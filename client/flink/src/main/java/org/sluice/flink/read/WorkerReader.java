@@ -19,7 +19,6 @@ final class WorkerReader {
   /** To be listed on the next channel. */
   private final List<InputPartition> waiting = new ArrayList<>();
   WorkerConnection connection;
-  ReadChannel channel;
   private long failingSinceNanos;
   private int failures;
 

@@ -17,6 +17,11 @@ public final class WorkerChannel {
     this.handler = handler;
   }
 
+  /** Opens it with its first message; anything wrong comes by {@code onClosed}. */
+  public void open(Message first) {
+    connection.open(this, first);
+  }
+
   public void send(Message message) {
     connection.execute(() -> connection.write(this, message, null, null));
   }

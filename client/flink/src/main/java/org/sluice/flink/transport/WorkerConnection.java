@@ -79,9 +79,12 @@ public final class WorkerConnection extends ChannelInboundHandlerAdapter
     return bufferSizeBytes;
   }
 
-  /** Opens a channel with its first message; anything wrong comes by {@code onClosed}. */
-  public WorkerChannel open(ChannelHandler handler, Message first) {
-    WorkerChannel channel = new WorkerChannel(this, handler);
+  /** A channel, to be opened. */
+  public WorkerChannel channel(ChannelHandler handler) {
+    return new WorkerChannel(this, handler);
+  }
+
+  void open(WorkerChannel channel, Message first) {
     boolean isAccepted =
         execute(
             () -> {
@@ -90,7 +93,7 @@ public final class WorkerConnection extends ChannelInboundHandlerAdapter
               }
               if (failure != null || isRetired) {
                 channel.isClosed = true;
-                handler.onClosed(failure == null ? ended() : failure);
+                channel.handler.onClosed(failure == null ? ended() : failure);
                 return;
               }
               channel.id = ++lastChannelId;
@@ -98,9 +101,8 @@ public final class WorkerConnection extends ChannelInboundHandlerAdapter
               write(channel, first, null, null);
             });
     if (!isAccepted) {
-      handler.onClosed(ended());
+      channel.handler.onClosed(ended());
     }
-    return channel;
   }
 
   /** Ends it; every channel hears so. */

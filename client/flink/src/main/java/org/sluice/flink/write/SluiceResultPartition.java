@@ -2,8 +2,6 @@ package org.sluice.flink.write;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -46,41 +44,12 @@ public final class SluiceResultPartition extends ResultPartition {
   private static final long BUFFER_TIMEOUT_MS = TimeUnit.MINUTES.toMillis(3);
   private static final CompletableFuture<Void> DONE = CompletableFuture.completedFuture(null);
 
-  /** Times of the plugin's options, in milliseconds. */
-  public static final class Settings {
-    final long openMs;
-    final long regionMs;
-    final long commitMs;
-
-    public Settings(long openMs, long regionMs, long commitMs) {
-      this.openMs = openMs;
-      this.regionMs = regionMs;
-      this.commitMs = commitMs;
-    }
-  }
-
-  /** An event, in its place among the bytes of its region. */
-  private static final class PlacedEvent {
-    final long afterBytes;
-    final int type;
-    final ByteBuffer bytes;
-
-    PlacedEvent(long afterBytes, int type, ByteBuffer bytes) {
-      this.afterBytes = afterBytes;
-      this.type = type;
-      this.bytes = bytes;
-    }
-  }
-
   private final SluiceShuffleDescriptor descriptor;
   private final SupplierWithException<BufferPool, IOException> poolFactory;
   private final WriteChannel channel;
   private final long[] bytesBySubpartition;
-  private final List<PlacedEvent> events = new ArrayList<>();
 
-  private SortBuffer sortBuffer;
-  private RegionWriter writer;
-  private boolean isBroadcast;
+  private RegionCollector region;
   private long broadcastBytes;
   private long recordCount;
   private boolean hasNotifiedEndOfData;
@@ -95,7 +64,7 @@ public final class SluiceResultPartition extends ResultPartition {
       int numTargetKeyGroups,
       SupplierWithException<BufferPool, IOException> bufferPoolFactory,
       Locator locator,
-      Settings settings,
+      WriteSettings settings,
       MetricGroup metrics) {
     super(
         owningTaskName,
@@ -114,7 +83,7 @@ public final class SluiceResultPartition extends ResultPartition {
         new WriteChannel(
             descriptor,
             locator,
-            new WriteChannel.Deadlines(settings.openMs, settings.regionMs, settings.commitMs),
+            settings,
             metrics.counter("waitForCreditMs"),
             metrics.counter("openRetries"));
   }
@@ -130,10 +99,11 @@ public final class SluiceResultPartition extends ResultPartition {
     bufferPool = poolFactory.get();
     int total = bufferPool.getMaxNumberOfMemorySegments();
     int transport = Math.max(TRANSPORT_BUFFERS_MIN, total / 8);
-    sortBuffer =
+    SortBuffer sortBuffer =
         new SortBuffer(
             numSubpartitions, total - transport, descriptor.bufferSizeBytes(), this::takeSegment);
-    writer = new RegionWriter(descriptor, channel, this::takeSegment, bufferPool);
+    RegionWriter writer = new RegionWriter(descriptor, channel, this::takeSegment, bufferPool);
+    region = new RegionCollector(numSubpartitions, sortBuffer, writer, this::count);
   }
 
   private MemorySegment takeSegment() throws IOException, InterruptedException {
@@ -179,40 +149,17 @@ public final class SluiceResultPartition extends ResultPartition {
     throwIfFailed();
     interruptible(
         () -> {
-          enter(toAll);
           recordCount++;
-          if (sortBuffer.append(subpartition, record)) {
-            return;
-          }
-          flushRegion();
-          enter(toAll);
-          if (!sortBuffer.append(subpartition, record)) {
-            writeLargeRecord(record, subpartition);
-          }
+          region.addRecord(record, subpartition, toAll);
         });
-  }
-
-  /** Regions are broadcast or not as a whole. */
-  private void enter(boolean toAll) throws IOException, InterruptedException {
-    if (isBroadcast != toAll) {
-      flushRegion();
-      isBroadcast = toAll;
-    }
   }
 
   @Override
   public void broadcastEvent(AbstractEvent event, boolean isPriorityEvent) throws IOException {
     checkInProduceState();
     throwIfFailed();
-    interruptible(
-        () -> {
-          enter(numSubpartitions > 1);
-          ByteBuffer bytes = EventSerializer.toSerializedEvent(event);
-          if (bytes.remaining() > writer.payloadMax()) {
-            throw new IOException("an event of " + bytes.remaining() + " bytes fits no buffer");
-          }
-          events.add(new PlacedEvent(sortBuffer.byteCount(0), typeOf(event), bytes));
-        });
+    ByteBuffer bytes = EventSerializer.toSerializedEvent(event);
+    interruptible(() -> region.addEvent(bytes, typeOf(event), numSubpartitions > 1));
   }
 
   private static int typeOf(AbstractEvent event) {
@@ -228,60 +175,9 @@ public final class SluiceResultPartition extends ResultPartition {
     return Wire.TYPE_RUNTIME_EVENT;
   }
 
-  /** Sends what has been collected as one region. */
-  private void flushRegion() throws IOException, InterruptedException {
-    if (sortBuffer.isEmpty() && events.isEmpty()) {
-      return;
-    }
-    int chains = isBroadcast ? 1 : numSubpartitions;
-    long eventBytes = 0;
-    for (PlacedEvent event : events) {
-      eventBytes += event.bytes.remaining();
-    }
-    long bound = 0;
-    for (int chain = 0; chain < chains; chain++) {
-      boolean hasEvents = chain == 0;
-      bound +=
-          writer.boundBytes(
-              sortBuffer.byteCount(chain),
-              hasEvents ? events.size() : 0,
-              hasEvents ? eventBytes : 0);
-    }
-    writer.startRegion(isBroadcast, bound);
-    for (int chain = 0; chain < chains; chain++) {
-      writeRun(chain);
-    }
-    writer.finishRegion();
-    sortBuffer.clear();
-    events.clear();
-  }
-
-  private void writeRun(int chain) throws IOException, InterruptedException {
-    int mark = isBroadcast ? Wire.BROADCAST_SUBPARTITION : chain;
-    long dataBytes = sortBuffer.byteCount(chain);
-    SortBuffer.Reader reader = sortBuffer.reader(chain);
-    writer.startRun();
-    long written = 0;
-    if (chain == 0) {
-      for (int index = 0; index < events.size(); index++) {
-        PlacedEvent event = events.get(index);
-        writer.writeData(reader::read, event.afterBytes - written, mark, false);
-        written = event.afterBytes;
-        boolean isLast = index == events.size() - 1 && written == dataBytes;
-        writer.writeEvent(event.bytes, event.type, mark, isLast);
-        count(event.bytes.remaining(), chain);
-      }
-    }
-    writer.writeData(reader::read, dataBytes - written, mark, true);
-    count(dataBytes, chain);
-  }
-
-  private void count(long bytes, int subpartition) {
-    if (bytes == 0) {
-      return;
-    }
-    int buffers = (int) ((bytes + writer.payloadMax() - 1) / writer.payloadMax());
-    if (isBroadcast) {
+  /** Flink's counters; AdaptiveBatch decides by the bytes of each subpartition. */
+  private void count(long bytes, int buffers, int subpartition, boolean isToAll) {
+    if (isToAll) {
       broadcastBytes += bytes;
       resultPartitionBytes.incAll(bytes);
       numBytesOut.inc(bytes * numSubpartitions);
@@ -292,21 +188,6 @@ public final class SluiceResultPartition extends ResultPartition {
       numBytesOut.inc(bytes);
       numBuffersOut.inc(buffers);
     }
-  }
-
-  /** A record larger than the whole sort buffer is a region of its own. */
-  private void writeLargeRecord(ByteBuffer record, int subpartition)
-      throws IOException, InterruptedException {
-    int length = record.remaining();
-    writer.startRegion(isBroadcast, writer.boundBytes(length, 0, 0));
-    writer.startRun();
-    writer.writeData(
-        (target, part) -> record.get(target, 0, part),
-        length,
-        isBroadcast ? Wire.BROADCAST_SUBPARTITION : subpartition,
-        true);
-    writer.finishRegion();
-    count(length, subpartition);
   }
 
   @Override
@@ -323,7 +204,7 @@ public final class SluiceResultPartition extends ResultPartition {
     broadcastEvent(EndOfPartitionEvent.INSTANCE, false);
     interruptible(
         () -> {
-          flushRegion();
+          region.flush();
           for (int index = 0; index < bytesBySubpartition.length; index++) {
             bytesBySubpartition[index] += broadcastBytes;
           }
@@ -364,11 +245,8 @@ public final class SluiceResultPartition extends ResultPartition {
   public void close() {
     channel.cancel();
     try {
-      if (writer != null) {
-        writer.close();
-      }
-      if (sortBuffer != null) {
-        sortBuffer.release().forEach(bufferPool::recycle);
+      if (region != null) {
+        region.close().forEach(bufferPool::recycle);
       }
     } finally {
       super.close();

@@ -2,13 +2,9 @@ package org.sluice.flink.write;
 
 import java.io.IOException;
 import java.util.List;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 import org.apache.flink.metrics.Counter;
-import org.apache.flink.runtime.execution.CancelTaskException;
 import org.apache.flink.runtime.io.network.buffer.NetworkBuffer;
 import org.apache.flink.shaded.netty4.io.netty.buffer.ByteBuf;
 import org.sluice.flink.ShuffleException;
@@ -28,39 +24,23 @@ import org.sluice.flink.wire.MessageType;
  * answer, the deadline, the worker's error, the end of the connection, and {@link #cancel}.
  */
 final class WriteChannel {
-  /** How long what is waited for may take. */
-  static final class Deadlines {
-    final long openMs;
-    final long regionMs;
-    final long commitMs;
-
-    Deadlines(long openMs, long regionMs, long commitMs) {
-      this.openMs = openMs;
-      this.regionMs = regionMs;
-      this.commitMs = commitMs;
-    }
-  }
-
   private static final long BACK_OFF_FIRST_MS = 50;
   private static final long BACK_OFF_MAX_MS = 2_000;
 
   private final SluiceShuffleDescriptor descriptor;
-  private final Locator locator;
-  private final Deadlines deadlines;
+  private final WriteSettings settings;
   private final Counter waitForCreditMs;
   private final Counter retries;
 
-  private final Object lock = new Object();
+  private final Dial dial;
+  /** Guards all that the threads of connections and of cancelling touch. */
+  private final TaskWaits waits = new TaskWaits();
   private WorkerChannel channel;
   private Answers answers;
   private boolean isOpened;
-  private boolean isCancelled;
-  private ShuffleException failure;
   private int regionIndex = -1;
   private long credit;
   private Message committed;
-  /** What the task waits on outside the lock. */
-  private CompletableFuture<WorkerConnection> connecting;
 
   private long regionEntries;
   private long regionBytes;
@@ -70,12 +50,12 @@ final class WriteChannel {
   WriteChannel(
       SluiceShuffleDescriptor descriptor,
       Locator locator,
-      Deadlines deadlines,
+      WriteSettings settings,
       Counter waitForCreditMs,
       Counter retries) {
     this.descriptor = descriptor;
-    this.locator = locator;
-    this.deadlines = deadlines;
+    this.dial = new Dial(descriptor, locator);
+    this.settings = settings;
     this.waitForCreditMs = waitForCreditMs;
     this.retries = retries;
   }
@@ -88,8 +68,8 @@ final class WriteChannel {
   void startRegion(boolean isBroadcast, long boundBytes) throws IOException, InterruptedException {
     Message start =
         new Message(MessageType.REGION_START, (long) (regionIndex + 1), isBroadcast, boundBytes);
-    synchronized (lock) {
-      throwIfFailed();
+    synchronized (waits) {
+      waits.throwIfFailed();
       regionIndex++;
       credit = 0;
     }
@@ -122,14 +102,14 @@ final class WriteChannel {
   }
 
   private void takeCredit() throws IOException, InterruptedException {
-    synchronized (lock) {
-      throwIfFailed();
+    synchronized (waits) {
+      waits.throwIfFailed();
       if (credit == 0) {
         long start = System.nanoTime();
         try {
           awaitUntil(
               () -> credit > 0,
-              deadlines.regionMs,
+              settings.regionMs,
               "the worker granted no credit for a region within its deadline");
         } finally {
           waitForCreditMs.inc(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - start));
@@ -140,7 +120,7 @@ final class WriteChannel {
   }
 
   void finishRegion() {
-    synchronized (lock) {
+    synchronized (waits) {
       credit = 0;
     }
     channel.send(
@@ -165,9 +145,9 @@ final class WriteChannel {
               page == pages.size() - 1),
           pages.get(page));
     }
-    synchronized (lock) {
+    synchronized (waits) {
       awaitUntil(
-          () -> committed != null, deadlines.commitMs, "the commit was not answered in time");
+          () -> committed != null, settings.commitMs, "the commit was not answered in time");
       channel.forget();
       if (committed.number("byteCount") != totalBytes
           || committed.number("entryCount") != totalEntries
@@ -182,19 +162,13 @@ final class WriteChannel {
   /** From any thread: ends every wait, and the write unless it is committed. Idempotent. */
   void cancel() {
     WorkerChannel open;
-    CompletableFuture<WorkerConnection> pending;
-    synchronized (lock) {
-      if (isCancelled) {
+    synchronized (waits) {
+      if (!waits.cancel()) {
         return;
       }
-      isCancelled = true;
       open = committed == null ? channel : null;
-      pending = connecting;
-      lock.notifyAll();
     }
-    if (pending != null) {
-      pending.cancel(false);
-    }
+    dial.cancel();
     if (open != null) {
       open.close();
     }
@@ -203,7 +177,7 @@ final class WriteChannel {
   // --- opening ---
 
   private void openWithRetries(Message regionStart) throws IOException, InterruptedException {
-    long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(deadlines.openMs);
+    long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(settings.openMs);
     long pauseMs = BACK_OFF_FIRST_MS;
     while (true) {
       try {
@@ -220,20 +194,23 @@ final class WriteChannel {
           throw error;
         }
         retries.inc();
-        synchronized (lock) {
+        synchronized (waits) {
           channel = null;
           answers = null;
-          failure = null;
+          // Of a channel that was lost just after it was opened.
+          credit = 0;
+          waits.forgetFailure();
         }
       }
-      pause(pauseMs / 2 + ThreadLocalRandom.current().nextLong(pauseMs / 2 + 1));
+      waits.await(
+          () -> false, pauseMs / 2 + ThreadLocalRandom.current().nextLong(pauseMs / 2 + 1));
       pauseMs = Math.min(BACK_OFF_MAX_MS, pauseMs * 2);
     }
   }
 
   private void open(Message regionStart, long deadlineNanos)
       throws IOException, InterruptedException {
-    WorkerConnection connection = connect(deadlineNanos);
+    WorkerConnection connection = dial.connect(deadlineNanos);
     if (descriptor.bufferSizeBytes() > connection.bufferSizeBytes()) {
       throw new ShuffleException(
           ErrorCode.LIMIT_EXCEEDED,
@@ -254,95 +231,35 @@ final class WriteChannel {
             (long) descriptor.bufferSizeBytes(),
             descriptor.codec(),
             null);
-    synchronized (lock) {
-      throwIfFailed();
+    synchronized (waits) {
+      waits.throwIfFailed();
       isOpened = false;
       answers = new Answers();
-      channel = connection.open(answers, openWrite);
+      channel = connection.channel(answers);
     }
+    channel.open(openWrite);
     if (regionStart != null) {
       channel.send(regionStart);
     }
-    synchronized (lock) {
+    synchronized (waits) {
       long leftMs = TimeUnit.NANOSECONDS.toMillis(deadlineNanos - System.nanoTime());
       awaitUntil(
           () -> isOpened, Math.max(1_000, leftMs), "the worker did not answer the opening of a write");
     }
   }
 
-  private WorkerConnection connect(long deadlineNanos) throws IOException, InterruptedException {
-    CompletableFuture<WorkerConnection> pending =
-        locator.connect(descriptor.worker(), descriptor.key());
-    synchronized (lock) {
-      throwIfFailed();
-      connecting = pending;
-    }
-    try {
-      long leftNanos = Math.max(TimeUnit.SECONDS.toNanos(1), deadlineNanos - System.nanoTime());
-      return pending.get(leftNanos, TimeUnit.NANOSECONDS);
-    } catch (ExecutionException error) {
-      throw ShuffleException.of(error, ErrorCode.WORKER_UNREACHABLE);
-    } catch (TimeoutException error) {
-      throw new ShuffleException(
-          ErrorCode.WORKER_UNREACHABLE,
-          "no connection to worker " + descriptor.worker() + " in time",
-          error);
-    } catch (java.util.concurrent.CancellationException error) {
-      throw new CancelTaskException("the write was cancelled");
-    } finally {
-      synchronized (lock) {
-        connecting = null;
-      }
-    }
-  }
-
-  private void pause(long pauseMs) throws IOException, InterruptedException {
-    synchronized (lock) {
-      long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(pauseMs);
-      while (true) {
-        throwIfFailed();
-        long leftMs = TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime());
-        if (leftMs <= 0) {
-          return;
-        }
-        lock.wait(leftMs);
-      }
-    }
-  }
-
   // --- waiting ---
 
-  private interface Condition {
-    boolean isMet();
-  }
-
-  /** With the lock held. Failing marks the whole write as failed. */
-  private void awaitUntil(Condition condition, long timeoutMs, String what)
+  /** With the lock held. What is not met in time fails the whole write. */
+  private void awaitUntil(TaskWaits.Condition condition, long timeoutMs, String what)
       throws IOException, InterruptedException {
-    long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(timeoutMs);
-    while (true) {
-      throwIfFailed();
-      if (condition.isMet()) {
-        return;
-      }
-      long leftMs = TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime());
-      if (leftMs <= 0) {
-        failure =
-            new ShuffleException(
-                ErrorCode.WRITE_INTERRUPTED, what + ": " + descriptor + ", " + timeoutMs + " ms");
-        channel.close();
-        throw failure;
-      }
-      lock.wait(leftMs);
-    }
-  }
-
-  private void throwIfFailed() throws ShuffleException {
-    if (isCancelled) {
-      throw new CancelTaskException("the write was cancelled");
-    }
-    if (failure != null) {
-      throw failure;
+    if (!waits.await(condition, timeoutMs)) {
+      ShuffleException error =
+          new ShuffleException(
+              ErrorCode.WRITE_INTERRUPTED, what + ": " + descriptor + ", " + timeoutMs + " ms");
+      waits.fail(error);
+      channel.close();
+      throw error;
     }
   }
 
@@ -361,7 +278,7 @@ final class WriteChannel {
 
     @Override
     public void onMessage(Message message) {
-      synchronized (lock) {
+      synchronized (waits) {
         if (answers != this) {
           return;
         }
@@ -379,27 +296,27 @@ final class WriteChannel {
             break;
           case ERROR:
             channel.forget();
-            fail(
+            waits.fail(
                 new ShuffleException(
                     ErrorCode.ofWire(message.integer("code")),
                     message.text("text") + " (" + descriptor + ")"));
             break;
           default:
-            fail(
+            waits.fail(
                 new ShuffleException(
                     ErrorCode.PROTOCOL, message.type().wireName() + " came on a write"));
             break;
         }
-        lock.notifyAll();
+        waits.notifyAll();
       }
     }
 
     @Override
     public void onClosed(ShuffleException error) {
-      synchronized (lock) {
+      synchronized (waits) {
         if (committed == null && answers == this) {
           boolean isBeforeOpening = !isOpened;
-          fail(
+          waits.fail(
               isBeforeOpening
                   ? error
                   : new ShuffleException(
@@ -407,14 +324,8 @@ final class WriteChannel {
                       "the connection was lost while " + descriptor + " was written",
                       error));
         }
-        lock.notifyAll();
+        waits.notifyAll();
       }
-    }
-  }
-
-  private void fail(ShuffleException error) {
-    if (failure == null) {
-      failure = error;
     }
   }
 }

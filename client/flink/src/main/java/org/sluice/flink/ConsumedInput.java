@@ -1,0 +1,17 @@
+package org.sluice.flink;
+
+import org.apache.flink.runtime.executiongraph.IndexRange;
+import org.apache.flink.runtime.shuffle.ShuffleDescriptor;
+
+/** A descriptor that a gate consumes, and the subpartitions of it, both ends included. */
+final class ConsumedInput {
+  final ShuffleDescriptor descriptor;
+  final int firstSubpartition;
+  final int lastSubpartition;
+
+  ConsumedInput(ShuffleDescriptor descriptor, IndexRange range) {
+    this.descriptor = descriptor;
+    this.firstSubpartition = range.getStartIndex();
+    this.lastSubpartition = range.getEndIndex();
+  }
+}
