@@ -1,6 +1,7 @@
 package org.sluice.flink;
 
 import java.io.IOException;
+import org.apache.flink.runtime.execution.SuppressRestartsException;
 import org.sluice.flink.wire.ErrorCode;
 import org.sluice.flink.wire.ProtocolException;
 
@@ -30,6 +31,14 @@ public final class ShuffleException extends IOException {
       }
     }
     return false;
+  }
+
+  /** Throws what keeps Flink from trying again, where only another configuration helps. */
+  public void throwIfFinal() {
+    if (is(
+        ErrorCode.UNSUPPORTED_VERSION, ErrorCode.UNSUPPORTED_CODEC, ErrorCode.UNAUTHENTICATED)) {
+      throw new SuppressRestartsException(this);
+    }
   }
 
   /** As it is, or as what it means that something unforeseen happened. */

@@ -1,7 +1,6 @@
 package org.sluice.flink.read;
 
 import java.io.IOException;
-import org.apache.flink.runtime.execution.SuppressRestartsException;
 import org.apache.flink.runtime.io.network.partition.PartitionNotFoundException;
 import org.apache.flink.runtime.io.network.partition.ResultPartitionID;
 import org.apache.flink.runtime.io.network.partition.consumer.PartitionConnectionException;
@@ -60,11 +59,7 @@ final class ReadFailure {
 
   /** The exception that makes Flink do what the code says. */
   static IOException exceptionFor(ResultPartitionID id, ShuffleException error) {
-    if (error.is(
-        ErrorCode.UNSUPPORTED_VERSION, ErrorCode.UNSUPPORTED_CODEC, ErrorCode.UNAUTHENTICATED)) {
-      // Only another configuration helps.
-      throw new SuppressRestartsException(error);
-    }
+    error.throwIfFinal();
     if (!isLost(error)) {
       return error;
     }

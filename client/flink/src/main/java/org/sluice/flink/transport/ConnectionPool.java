@@ -79,8 +79,7 @@ public final class ConnectionPool implements AutoCloseable {
     CompletableFuture<WorkerConnection> result = new CompletableFuture<>();
     synchronized (this) {
       if (isClosed) {
-        return CompletableFuture.failedFuture(
-            new ShuffleException(ErrorCode.CANCELLED, "the shuffle environment was closed"));
+        return CompletableFuture.failedFuture(closedError());
       }
       CompletableFuture<WorkerConnection> present = connections.get(address);
       if (present != null) {
@@ -94,8 +93,16 @@ public final class ConnectionPool implements AutoCloseable {
             forget(address, result);
           }
         });
-    resolver.execute(() -> dial(address, result));
+    try {
+      resolver.execute(() -> dial(address, result));
+    } catch (RejectedExecutionException error) {
+      result.completeExceptionally(closedError());
+    }
     return result.copy();
+  }
+
+  private static ShuffleException closedError() {
+    return new ShuffleException(ErrorCode.CANCELLED, "the shuffle environment was closed");
   }
 
   private void dial(WorkerAddress address, CompletableFuture<WorkerConnection> result) {
@@ -178,8 +185,7 @@ public final class ConnectionPool implements AutoCloseable {
       isClosed = true;
       open = new ArrayList<>(connections.values());
     }
-    ShuffleException reason =
-        new ShuffleException(ErrorCode.CANCELLED, "the shuffle environment was closed");
+    ShuffleException reason = closedError();
     for (CompletableFuture<WorkerConnection> connection : open) {
       connection.thenAccept(ready -> ready.close(reason));
       connection.completeExceptionally(reason);

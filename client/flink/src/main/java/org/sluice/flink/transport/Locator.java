@@ -10,7 +10,7 @@ import org.sluice.flink.wire.PartitionKey;
 
 /**
  * Finds the worker that holds a partition. A location is a hint: when nobody answers there, or
- * another worker does, the manager is asked for the present address before a failure counts.
+ * someone else does, the manager is asked for the present address before a failure counts.
  */
 public final class Locator {
   private final ConnectionPool pool;
@@ -33,7 +33,7 @@ public final class Locator {
               }
               ShuffleException failure =
                   ShuffleException.of(error, ErrorCode.WORKER_UNREACHABLE);
-              if (!failure.is(ErrorCode.WORKER_UNREACHABLE, ErrorCode.WORKER_CHANGED)) {
+              if (failure.is(ErrorCode.CANCELLED)) {
                 return CompletableFuture.<WorkerConnection>failedFuture(failure);
               }
               return ask(hint, tried, key, failure);

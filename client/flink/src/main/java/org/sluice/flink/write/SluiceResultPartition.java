@@ -223,6 +223,9 @@ public final class SluiceResultPartition extends ResultPartition {
     } catch (InterruptedException error) {
       Thread.currentThread().interrupt();
       throw new CancelTaskException(error);
+    } catch (ShuffleException error) {
+      error.throwIfFinal();
+      throw error;
     }
   }
 
