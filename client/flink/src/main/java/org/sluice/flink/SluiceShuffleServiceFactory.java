@@ -1,6 +1,8 @@
 package org.sluice.flink;
 
 import java.time.Duration;
+import java.util.Locale;
+import java.util.Set;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.configuration.MemorySize;
 import org.apache.flink.configuration.RestartStrategyOptions;
@@ -30,6 +32,9 @@ public final class SluiceShuffleServiceFactory
   private static final Logger LOG = LoggerFactory.getLogger(SluiceShuffleServiceFactory.class);
   private static final String JOB_RECOVERY_KEY = "execution.batch.job-recovery.enabled";
   private static final String ASK_TIMEOUT_KEY = "pekko.ask.timeout";
+
+  /** Flink's names for it. */
+  private static final Set<String> NO_RESTART = Set.of("none", "off", "disable");
 
   /** Throws when the jar is for another line of Flink. */
   public SluiceShuffleServiceFactory() {
@@ -94,12 +99,10 @@ public final class SluiceShuffleServiceFactory
         settings);
   }
 
-  private static boolean hasRestartStrategy(Configuration configuration) {
+  /** Of the cluster; what a job sets itself a ShuffleMaster is not told. */
+  static boolean hasRestartStrategy(Configuration configuration) {
     String strategy = configuration.get(RestartStrategyOptions.RESTART_STRATEGY);
-    return strategy != null
-        && !strategy.equals("none")
-        && !strategy.equals("off")
-        && !strategy.equals("disable");
+    return strategy != null && !NO_RESTART.contains(strategy.toLowerCase(Locale.ROOT));
   }
 
   private static ManagerClient managerClient(Configuration configuration) {

@@ -84,9 +84,12 @@ public final class SluiceShuffleMaster implements ShuffleMaster<ShuffleDescripto
     netty.start();
   }
 
-  /** Only at the end of the cluster, so it may wait a little. */
+  /** Only at the end of the cluster, so it may wait a little. Idempotent. */
   @Override
   public void close() throws Exception {
+    if (isClosed) {
+      return;
+    }
     isClosed = true;
     CompletableFuture<Void> told = new CompletableFuture<>();
     thread.execute(
@@ -115,13 +118,6 @@ public final class SluiceShuffleMaster implements ShuffleMaster<ShuffleDescripto
   @Override
   public void registerJob(JobShuffleContext context) {
     netty.registerJob(context);
-    if (!settings.hasRestartStrategy) {
-      LOG.warn(
-          "restart-strategy.type is not set: unless job {} sets one itself, the loss of a shuffle"
-              + " worker fails it. Set restart-strategy.type to fixed-delay or"
-              + " exponential-delay.",
-          context.getJobId());
-    }
     thread.execute(
         () -> {
           MasterJob present = jobs.get(context.getJobId());
@@ -202,6 +198,7 @@ public final class SluiceShuffleMaster implements ShuffleMaster<ShuffleDescripto
           requests.add(job, partition, producer, result);
           if (!job.isUsed) {
             job.isUsed = true;
+            warnUnlessItRestarts(jobId);
             heartbeats.begin();
           }
         });
@@ -209,6 +206,17 @@ public final class SluiceShuffleMaster implements ShuffleMaster<ShuffleDescripto
       result.completeExceptionally(closedError());
     }
     return result;
+  }
+
+  /** Flink tells a ShuffleMaster nothing of a job but its id, so what the job sets itself is unknown. */
+  private void warnUnlessItRestarts(JobID jobId) {
+    if (!settings.hasRestartStrategy) {
+      LOG.warn(
+          "restart-strategy.type is not set: unless job {} sets one itself, the loss of a shuffle"
+              + " worker fails it. Set restart-strategy.type to fixed-delay or"
+              + " exponential-delay.",
+          jobId);
+    }
   }
 
   @Override

@@ -43,12 +43,13 @@ final class MasterFixture implements AutoCloseable {
   final List<Throwable> fatalErrors = new CopyOnWriteArrayList<>();
 
   MasterFixture(String application, boolean isDetaching, long allocateForMs) throws Exception {
-    this(new FakeManager(), application, isDetaching, allocateForMs);
+    this(application, isDetaching, allocateForMs, true);
   }
 
-  MasterFixture(FakeManager manager, String application, boolean isDetaching, long allocateForMs)
+  MasterFixture(
+      String application, boolean isDetaching, long allocateForMs, boolean hasRestartStrategy)
       throws Exception {
-    this.manager = manager;
+    this.manager = new FakeManager();
     ShuffleMasterContext context =
         new ShuffleMasterContext() {
           @Override
@@ -68,7 +69,7 @@ final class MasterFixture implements AutoCloseable {
             new MasterSettings(
                 application,
                 isDetaching,
-                true,
+                hasRestartStrategy,
                 32_768,
                 "lz4",
                 Duration.ofMillis(allocateForMs),

@@ -34,6 +34,7 @@ import org.sluice.flink.manager.ManagerClient;
 import org.sluice.flink.support.Await;
 import org.sluice.flink.support.FakeManager;
 import org.sluice.flink.support.FakeManager.Answer;
+import org.sluice.flink.support.LogCapture;
 import org.sluice.flink.wire.ErrorCode;
 import org.sluice.flink.wire.PartitionKey;
 
@@ -435,6 +436,26 @@ class SluiceShuffleMasterTest {
     assertEquals("app." + job.id, f.manager.await("POST", "/detach").jobId());
     f.master.close();
     assertEquals(List.of(), f.manager.calls("DELETE", ""));
+  }
+
+  @Test
+  @DisplayName("without a restart strategy a job that stores results here is warned of by name, once")
+  void restartStrategy() throws Exception {
+    try (LogCapture log = new LogCapture(SluiceShuffleMaster.class)) {
+      f.place(f.job(), 1);
+      assertEquals(List.of(), log.lines());
+      f.close();
+      f = new MasterFixture("app", false, LONG_MS, false);
+      MasterFixture.Job streaming = f.job();
+      f.ask(streaming, 0, ResultPartitionType.PIPELINED_BOUNDED)
+          .get(Await.DEADLINE_MS, TimeUnit.MILLISECONDS);
+      MasterFixture.Job batch = f.job();
+      f.place(batch, 2);
+      assertEquals(1, log.lines().size(), log.lines().toString());
+      String warning = log.lines().get(0);
+      assertTrue(warning.startsWith("WARN restart-strategy.type is not set"), warning);
+      assertTrue(warning.contains(batch.id.toString()), warning);
+    }
   }
 
   @Test

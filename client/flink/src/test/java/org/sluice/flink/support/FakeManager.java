@@ -68,6 +68,11 @@ public final class FakeManager implements AutoCloseable {
       return new Answer(200, body);
     }
 
+    /** Without a word, as someone who is no manager answers. */
+    public static Answer status(int status) {
+      return new Answer(status, JSON.createObjectNode());
+    }
+
     public static Answer error(int status, ErrorCode code, String message) {
       ObjectNode body = JSON.createObjectNode();
       body.putObject("error").put("code", code.name()).put("message", message);

@@ -1,0 +1,136 @@
+package org.sluice.flink.manager;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.net.URI;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
+import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.node.ObjectNode;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.DisplayName;
+import org.junit.jupiter.api.Test;
+import org.sluice.flink.ShuffleException;
+import org.sluice.flink.support.Await;
+import org.sluice.flink.support.FakeManager;
+import org.sluice.flink.support.FakeManager.Answer;
+import org.sluice.flink.transport.WorkerAddress;
+import org.sluice.flink.wire.ErrorCode;
+import org.sluice.flink.wire.PartitionKey;
+
+class ManagerClientTest {
+  private static final long LONG_MS = 60_000;
+  private final PartitionKey key = new PartitionKey("app.job", "data-set", 3, "attempt");
+  private FakeManager manager;
+  private ManagerClient client;
+
+  @BeforeEach
+  void make() throws Exception {
+    manager = new FakeManager();
+    client = manager.client();
+  }
+
+  @AfterEach
+  void end() {
+    client.close();
+    manager.close();
+  }
+
+  private CompletableFuture<JsonNode> call(long retryForMs) {
+    return client.call("POST", "/v1/anything", ManagerClient.object(), retryForMs, 0);
+  }
+
+  private static ErrorCode failure(CompletableFuture<?> call) throws Exception {
+    try {
+      throw new AssertionError(
+          "it was answered: " + call.get(Await.DEADLINE_MS, TimeUnit.MILLISECONDS));
+    } catch (ExecutionException error) {
+      return ((ShuffleException) error.getCause()).code();
+    }
+  }
+
+  @Test
+  @DisplayName("an error of the manager comes with its code and words")
+  void errors() throws Exception {
+    manager.instead = call -> Answer.error(409, ErrorCode.SUPERSEDED, "another one");
+    CompletableFuture<JsonNode> call = call(LONG_MS);
+    assertEquals(ErrorCode.SUPERSEDED, failure(call));
+    assertTrue(call.handle((answer, error) -> error.getMessage()).get().contains("another one"));
+  }
+
+  @Test
+  @DisplayName("a busy or absent manager is asked again until the time is over")
+  void repeated() throws Exception {
+    AtomicInteger refusals = new AtomicInteger(3);
+    manager.instead =
+        call ->
+            refusals.getAndDecrement() > 0
+                ? Answer.error(503, ErrorCode.BUSY, "just now")
+                : null;
+    call(LONG_MS).get(Await.DEADLINE_MS, TimeUnit.MILLISECONDS);
+    assertEquals(4, manager.calls("POST", "/v1/anything").size());
+    manager.close();
+    assertEquals(ErrorCode.NO_MANAGER, failure(call(0)));
+  }
+
+  @Test
+  @DisplayName("who answers and is no manager is PROTOCOL")
+  void stranger() throws Exception {
+    manager.instead = call -> Answer.status(404);
+    assertEquals(ErrorCode.PROTOCOL, failure(call(LONG_MS)));
+  }
+
+  @Test
+  @DisplayName("the answer of an older manager counts as none")
+  void older() throws Exception {
+    manager.epoch = 7;
+    call(0).get(Await.DEADLINE_MS, TimeUnit.MILLISECONDS);
+    assertEquals(7, client.managerEpoch());
+    manager.epoch = 6;
+    assertEquals(ErrorCode.NO_MANAGER, failure(call(0)));
+    assertEquals(7, client.managerEpoch());
+  }
+
+  @Test
+  @DisplayName("a partition is located, and one that nobody has is nowhere")
+  void locate() throws Exception {
+    manager.worker = new WorkerAddress("worker-9", "there", 5);
+    assertEquals(
+        manager.worker, client.locate(key).get(Await.DEADLINE_MS, TimeUnit.MILLISECONDS));
+    manager.instead =
+        call -> {
+          ObjectNode answer = ManagerClient.object();
+          answer.putArray("workers");
+          answer.putArray("holders").add(-1);
+          return Answer.of(answer);
+        };
+    assertNull(client.locate(key).get(Await.DEADLINE_MS, TimeUnit.MILLISECONDS));
+  }
+
+  @Test
+  @DisplayName("a report names the partition, the worker and the code, and troubles nobody when it fails")
+  void report() throws Exception {
+    client.reportFailure(key, "worker-1", ErrorCode.DATA_CORRUPT);
+    JsonNode failure = manager.await("POST", "/v1/jobs/app.job/reports").body.at("/failures/0");
+    assertEquals("DATA_CORRUPT", failure.get("code").asText());
+    assertEquals(3, failure.get("partitionIndex").asInt());
+    client.close();
+    client.reportFailure(key, "worker-1", ErrorCode.DATA_CORRUPT);
+  }
+
+  @Test
+  @DisplayName("an address that can't be dialled is an absent manager")
+  void wrongAddress() throws Exception {
+    try (ManagerClient lost =
+        new ManagerClient(URI.create("http://no.such.host.invalid:1"), "test", null)) {
+      assertEquals(
+          ErrorCode.NO_MANAGER,
+          failure(lost.call("GET", "/v1/cluster", null, 0, 0)));
+    }
+  }
+}
