@@ -49,7 +49,7 @@ async function settingsOf(options: BenchOptions, context: SuiteContext): Promise
     directory: context.directory,
     rounds: options.rounds,
     isDirect: options.mode === 'direct',
-    diskMark: '[SSD]',
+    diskMark: options.mode === 'direct' ? '[SSD:DIRECT]' : '[SSD:BUFFERED]',
     workerArguments: [`--memory=${options.memory}`],
     profileDirectory,
     producerProcesses: 2,

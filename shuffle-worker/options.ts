@@ -28,7 +28,7 @@ export const workerOptions = declareOptions(
       required: true,
       itemsMin: 1,
       about:
-        'Directories for partitions, best one a disk. Written [HDD]/path where the disk has heads; [SSD]/path or a path alone where it has none.',
+        'Directories for partitions, best one a disk. Written [HDD]/path where the disk has heads; [SSD]/path or a path alone where it has none. [SSD:DIRECT] and [HDD:BUFFERED] are the defaults of their kinds: files of partitions go past the page cache (DIRECT) or through it (BUFFERED).',
     },
     host: {
       name: 'host',
@@ -295,25 +295,29 @@ export type WorkerOptions = OptionValues<typeof workerOptions>
 export interface DirectoryOption {
   readonly path: string
   readonly kind: 'ssd' | 'hdd'
+  /** As its kind has it unless given. */
+  readonly isDirect?: boolean
 }
 
-/** Reads `[HDD]/path`, `[SSD]/path` and `/path`; a relative path is under `workingDirectory`. */
+/** Reads `[HDD]/path`, `[SSD:DIRECT]/path` and `/path`; a relative path is under `workingDirectory`. */
 export function parseDataDirectories(
   texts: readonly string[],
   workingDirectory: string,
 ): DirectoryOption[] {
   const directories = texts.map((text): DirectoryOption => {
-    const match = /^(?:\[(SSD|HDD)\])?(.+)$/i.exec(text.trim())
-    const directory = match?.[2]
+    const match = /^(?:\[(SSD|HDD)(?::(DIRECT|BUFFERED))?\])?(.+)$/i.exec(text.trim())
+    const io = match?.[2]?.toLowerCase()
+    const directory = match?.[3]
     if (directory === undefined || directory.startsWith('[')) {
       throw new ShuffleError(
         'INVALID_ARGUMENT',
-        `--data-directories must be paths, with [SSD] or [HDD] before, got ${JSON.stringify(text.slice(0, 80))}`,
+        `--data-directories must be paths, with [SSD] or [HDD] before (or [SSD:DIRECT], [HDD:BUFFERED]), got ${JSON.stringify(text.slice(0, 80))}`,
       )
     }
     return {
       path: path.resolve(workingDirectory, directory),
       kind: match?.[1]?.toLowerCase() === 'hdd' ? 'hdd' : 'ssd',
+      ...(io === undefined ? {} : { isDirect: io === 'direct' }),
     }
   })
   const twice = directories.find(

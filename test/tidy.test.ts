@@ -81,7 +81,7 @@ const layers: Readonly<Record<string, readonly string[]>> = {
     'runtime',
   ],
   // Measures the services from outside, as a runtime and as a starter of processes.
-  bench: ['cli', 'client/index.ts'],
+  bench: ['cli', 'client/index.ts', 'client/common'],
 }
 
 /** Areas that carry payload: no HTTP in them. */

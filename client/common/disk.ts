@@ -19,6 +19,15 @@ export interface SpaceStatus {
  */
 export type OpenMode = 'create' | 'read' | 'update'
 
+export interface OpenOptions {
+  /**
+   * Past the page cache. Then memory, length and position of each read and write are multiples of
+   * `directBlockBytes` (see aligned-memory.ts), or it fails with EINVAL; where the file system can't
+   * do it, opening or the first call fails so. A file that ends within a block is read up to its end.
+   */
+  readonly isDirect?: boolean
+}
+
 /** An open file. Errors are the system's, with `code` (EIO, ENOSPC, …). */
 export interface DiskFile {
   /** Writes all parts at `position`; short writes are continued until all is written, or rejects. */
@@ -38,7 +47,7 @@ export interface DirectoryLock {
 }
 
 export interface Disk {
-  open(path: string, mode: OpenMode): Promise<DiskFile>
+  open(path: string, mode: OpenMode, options?: OpenOptions): Promise<DiskFile>
   rename(from: string, to: string): Promise<void>
   /** ENOENT when there is no such file. */
   unlink(path: string): Promise<void>

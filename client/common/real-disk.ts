@@ -4,13 +4,21 @@
 import * as fs from 'node:fs'
 import * as fsPromises from 'node:fs/promises'
 import { promisify } from 'node:util'
+import { directBlockBytes } from './aligned-memory.ts'
 import type { Disk, DiskFile, OpenMode } from './disk.ts'
 import { lockDirectory } from './real-directory-lock.ts'
 
 /** Linux takes at most this many parts in one call (IOV_MAX). */
 const partsPerCallMax = 1024
 
-const openFlags: Readonly<Record<OpenMode, string>> = { create: 'wx+', read: 'r', update: 'r+' }
+const { O_CREAT, O_EXCL, O_RDONLY, O_RDWR } = fs.constants
+const openFlags: Readonly<Record<OpenMode, number>> = {
+  create: O_CREAT | O_EXCL | O_RDWR,
+  read: O_RDONLY,
+  update: O_RDWR,
+}
+/** Absent where the system has no direct IO. */
+const directFlag = (fs.constants as Partial<typeof fs.constants>).O_DIRECT
 
 const openFile = promisify(fs.open)
 const closeFile = promisify(fs.close)
@@ -19,8 +27,10 @@ const truncateFile = promisify(fs.ftruncate)
 const statFile = promisify(fs.fstat)
 
 export const realDisk: Disk = {
-  async open(path, mode) {
-    return new RealDiskFile(await openFile(path, openFlags[mode]), path)
+  async open(path, mode, options) {
+    const isDirect = options?.isDirect === true
+    const flags = openFlags[mode] | (isDirect ? requireDirectFlag(path) : 0)
+    return new RealDiskFile(await openFile(path, flags), { path, isDirect })
   },
   rename: (from, to) => fsPromises.rename(from, to),
   unlink: (path) => fsPromises.unlink(path),
@@ -72,10 +82,12 @@ async function bootId(): Promise<string | undefined> {
 class RealDiskFile implements DiskFile {
   readonly #descriptor: number
   readonly #path: string
+  readonly #isDirect: boolean
 
-  constructor(descriptor: number, path: string) {
+  constructor(descriptor: number, options: { readonly path: string; readonly isDirect: boolean }) {
     this.#descriptor = descriptor
-    this.#path = path
+    this.#path = options.path
+    this.#isDirect = options.isDirect
   }
 
   async write(parts: readonly Uint8Array[], position: number): Promise<void> {
@@ -94,8 +106,9 @@ class RealDiskFile implements DiskFile {
     while (filled < target.byteLength) {
       const length = target.byteLength - filled
       const count = await this.#readOnce(target, filled, length, position + filled)
-      if (count === 0) break
       filled += count
+      // A direct read that ends within a block has met the end of the file.
+      if (count === 0 || (this.#isDirect && count % directBlockBytes !== 0)) break
     }
     return filled
   }
@@ -144,6 +157,12 @@ class RealDiskFile implements DiskFile {
     const what = `EIO: the system took no byte at ${String(position)} of ${this.#path}`
     return Object.assign(new Error(what), { code: 'EIO', path: this.#path })
   }
+}
+
+function requireDirectFlag(path: string): number {
+  if (directFlag !== undefined) return directFlag
+  const what = `EINVAL: this system has no direct IO, '${path}'`
+  throw Object.assign(new Error(what), { code: 'EINVAL', path })
 }
 
 /** What remains of `parts` after their first `count` bytes. */

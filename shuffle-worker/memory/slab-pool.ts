@@ -8,6 +8,7 @@
 //   slab 2  (not allocated)
 //   slab 3  [BBBBBB..]   <- blocks fill downwards
 
+import { alignedMemory } from '../../client/common/aligned-memory.ts'
 import { assert } from '../../client/common/assert.ts'
 
 /** Also the largest block: a large read is at most one slab. */
@@ -98,7 +99,7 @@ export class SlabPool {
 
   #allocate(index: number): Slab {
     const slab: Slab = {
-      memory: new Uint8Array(new ArrayBuffer(slabSizeBytes)),
+      memory: alignedMemory(slabSizeBytes),
       taken: new Uint8Array(this.#buffersPerSlab),
       freeCount: this.#buffersPerSlab,
       quietSinceMs: 0,

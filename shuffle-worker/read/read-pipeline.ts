@@ -8,6 +8,7 @@
 //
 // Owned by the disk's scheduler.
 
+import { directBlockBytes } from '../../client/common/aligned-memory.ts'
 import { assert } from '../../client/common/assert.ts'
 import type { PooledBuffer } from '../../client/common/buffer.ts'
 import { ShuffleError } from '../../client/common/errors.ts'
@@ -72,9 +73,10 @@ export class ReadPipeline {
     return this.#tail
   }
 
-  /** Bytes that one read can take with the blocks there are. */
+  /** Bytes that one read can take with the blocks there are, wherever it begins. */
   get readBytesMax(): number {
-    return this.#options.blockBytes - this.#options.memory.bufferSizeBytes
+    const { blockBytes, memory } = this.#options
+    return blockBytes - memory.bufferSizeBytes - 2 * directBlockBytes
   }
 
   /**
@@ -87,7 +89,7 @@ export class ReadPipeline {
     while (start < read.plan.end) {
       const block = await this.#takeBlock()
       if (block === undefined) return
-      const room = block.bytes.length - this.#options.memory.bufferSizeBytes
+      const room = this.#roomOf(block, read.reader)
       const end = Math.min(read.plan.end, start + room)
       const slices = read.plan.slices.filter((slice) => slice.start < end && slice.end > start)
       const piece = { ...read, plan: { start, end, slices, isContinuation } }
@@ -154,10 +156,11 @@ export class ReadPipeline {
   /** Starts one read into `block`. */
   #issue(read: PipelineRead, block: PooledBuffer): void {
     const headroom = this.#options.memory.bufferSizeBytes
-    const length = read.plan.end - read.plan.start
+    const { lead, length } = this.#spanOf(read)
     assert(headroom + length <= block.bytes.length, 'a read fits its block')
     const target = block.bytes.subarray(headroom, headroom + length)
-    const diskRead = read.reader.read(target, read.plan.start)
+    const { start, end } = read.plan
+    const diskRead = read.reader.read(target, start - lead, lead + end - start)
     this.#inFlight += 1
     const handedOn = this.#tail
       .then(() => this.#handOn(read, block, diskRead))
@@ -216,11 +219,11 @@ export class ReadPipeline {
   }
 
   async #handOn(read: PipelineRead, block: PooledBuffer, diskRead: DiskRead): Promise<void> {
-    const length = read.plan.end - read.plan.start
+    const wanted = this.#spanOf(read).lead + read.plan.end - read.plan.start
     const lists = new Set(read.plan.slices.map(read.listOf))
     try {
       const bytesRead = await diskRead.result
-      if (bytesRead < length) throw shortRead(read, bytesRead)
+      if (bytesRead < wanted) throw shortRead(read, bytesRead)
       this.#deliver(read, block)
     } catch (error) {
       for (const slice of read.plan.slices) read.listOf(slice).channel.fail(slice.cursor, error)
@@ -250,14 +253,28 @@ export class ReadPipeline {
     this.#carryOf = read.reader
   }
 
+  /** What of a block one read can ask for, if it begins and ends within a block of the disk. */
+  #roomOf(block: PooledBuffer, reader: PartitionReader): number {
+    const unaligned = reader.blockBytes === 1 ? 0 : 2 * reader.blockBytes
+    return block.bytes.length - this.#options.memory.bufferSizeBytes - unaligned
+  }
+
+  /** Whole blocks of the disk around the read: bytes before its start, and all of them. */
+  #spanOf({ plan, reader }: PipelineRead): { readonly lead: number; readonly length: number } {
+    const { blockBytes } = reader
+    const lead = plan.start % blockBytes
+    const length = Math.ceil((lead + plan.end - plan.start) / blockBytes) * blockBytes
+    return { lead, length }
+  }
+
   #windowOf(read: PipelineRead, block: PooledBuffer): FileWindow {
     const headroom = this.#options.memory.bufferSizeBytes
     const { start, end, isContinuation } = read.plan
     const isCarried = isContinuation && this.#carryOf === read.reader && this.#carryEnd === start
     const carried = isCarried ? start - this.#carryStart : 0
-    block.bytes.set(this.#carry.subarray(0, carried), headroom - carried)
-    const first = headroom - carried
+    const first = headroom + this.#spanOf(read).lead - carried
     const length = carried + end - start
+    block.bytes.set(this.#carry.subarray(0, carried), first)
     return {
       bytes: Buffer.from(block.bytes.buffer, block.bytes.byteOffset + first, length),
       start: start - carried,

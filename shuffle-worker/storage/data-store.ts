@@ -21,6 +21,7 @@ import {
   type DataStoreOptions,
 } from './data-store-options.ts'
 import { DirectoryChoice } from './directory-choice.ts'
+import { gatheredWriteBytes, isDirectDefault, type DirectorySettings } from './directory-io.ts'
 import { openDirectories, type OpenedDirectories } from './directory-opener.ts'
 import { keepService } from './directory-service.ts'
 import { HeldPartitions } from './held-partitions.ts'
@@ -38,7 +39,6 @@ import {
 } from './storage-metrics.ts'
 import type {
   CommittedTotals,
-  DiskKind,
   LookupResult,
   LossCause,
   OpenWriteRequest,
@@ -54,7 +54,7 @@ import { checkWriteRequest, refusalOf } from './write-admission.ts'
 export interface DataStoreSettings {
   readonly world: World
   readonly clusterId: ClusterId
-  readonly directories: readonly { readonly path: string; readonly kind: DiskKind }[]
+  readonly directories: readonly DirectorySettings[]
   readonly ledger: MemoryLedger
   readonly options?: Partial<DataStoreOptions>
   readonly registry: Registry
@@ -83,11 +83,13 @@ export class DataStore {
     this.#options = options
     this.#metrics = declareStorageMetrics(settings.registry, () => this.#figures())
     this.directories = settings.directories.map(
-      ({ path, kind }, index) =>
+      ({ path, kind, isDirect }, index) =>
         new StorageDirectory({
           index,
           path,
           kind,
+          isDirect: isDirect ?? isDirectDefault(kind),
+          writeBytes: gatheredWriteBytes(ledger),
           clock: world.clock,
           disk: world.disk,
           logger,

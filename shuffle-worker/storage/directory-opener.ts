@@ -52,6 +52,7 @@ async function open(settings: OpenDirectoriesSettings): Promise<OpenedDirectorie
   )
   await forEach(directories, async (directory) => {
     await directory.lock()
+    await directory.chooseIo()
     identities.set(directory, await readIdentity(directory.disk, directory.layout))
   })
   const known = [...identities.values()].filter((each) => each !== undefined)

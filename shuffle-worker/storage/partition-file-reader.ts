@@ -128,8 +128,12 @@ export class PartitionFile {
    * Whole or an error. In a segment the caller may read on into its neighbours; past the end of a
    * file there is nothing.
    */
-  read(target: Uint8Array, position: number): DiskRead {
-    return readAll(this.#file, target, position)
+  read(target: Uint8Array, position: number, bytesMin?: number): DiskRead {
+    return readAll(this.#file, { target, position, bytesMin })
+  }
+
+  get blockBytes(): number {
+    return this.#file.blockBytes
   }
 
   /** Waits for reads under way when it is the file's last user. Rows still held are given up. */
@@ -318,11 +322,19 @@ async function readWhole(
   }
 }
 
-/** Whole or an error. */
-export function readAll(file: QueuedFile, target: Uint8Array, position: number): DiskRead {
+/** Whole, or at least `bytesMin`, or an error. */
+export function readAll(
+  file: QueuedFile,
+  read: {
+    readonly target: Uint8Array
+    readonly position: number
+    readonly bytesMin?: number | undefined
+  },
+): DiskRead {
+  const { target, position, bytesMin = target.byteLength } = read
   const { result, ended } = file.read(target, position)
   const whole = result.then((count) => {
-    if (count !== target.byteLength) throw corrupt('the file ends before the partition does')
+    if (count < bytesMin) throw corrupt('the file ends before the partition does')
     return count
   })
   whole.catch(() => undefined)

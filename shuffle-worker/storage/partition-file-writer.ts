@@ -1,8 +1,11 @@
 // Writes one partition's own file from its beginning to its end: `.partial` while it grows, renamed
 // when it is whole. One write is under way at a time, and everything that came meanwhile goes out in
-// the next, so that pieces are large when the disk is slow. Owned by one open write.
+// the next, so that pieces are large when the disk is slow. Owned by one open write. Whether bytes go
+// past the page cache is the appender's affair.
 
 import { dataPath, partialPath, type DirectoryLayout } from './directory-layout.ts'
+import type { DirectMemory } from './direct-memory.ts'
+import { BufferedAppender, DirectAppender, type FileAppender } from './file-appender.ts'
 import { ignoreMissing } from './journal.ts'
 import type { QueuedDisk, QueuedFile } from './queued-disk.ts'
 import type { SpaceReservation } from './space-account.ts'
@@ -14,6 +17,8 @@ export interface PartitionFileWriterSettings {
   /** Of the write; what is written is moved there from reserved to written. */
   readonly space: SpaceReservation
   readonly sync: boolean
+  /** For direct IO; undefined: buffered. */
+  readonly directMemory: DirectMemory | undefined
 }
 
 interface Pending {
@@ -24,15 +29,14 @@ interface Pending {
   readonly release: () => void
 }
 
-/** One gathered write at most; also at most this many parts (the system takes 1024). */
-const writeBytesMax = 4 * 1024 * 1024
+/** Of one gathered write: the system takes 1024. */
 const writePartsMax = 1000
 
 export class PartitionFileWriter {
   readonly ordinal: number
   readonly #settings: PartitionFileWriterSettings
   readonly #opened: Promise<QueuedFile>
-  #position = 0
+  readonly #appender: FileAppender
   readonly #pending: Pending[] = []
   #running: Promise<void> | undefined
   #underWay: Promise<void> = Promise.resolve()
@@ -41,7 +45,10 @@ export class PartitionFileWriter {
   constructor(settings: PartitionFileWriterSettings) {
     this.#settings = settings
     this.ordinal = settings.ordinal
-    this.#opened = settings.disk.open(partialPath(settings.layout, settings.ordinal), 'create')
+    const { disk, layout, directMemory } = settings
+    const isDirect = directMemory !== undefined
+    this.#appender = isDirect ? new DirectAppender(directMemory) : new BufferedAppender()
+    this.#opened = disk.open(partialPath(layout, settings.ordinal), 'create', { isDirect })
     this.#opened.catch(() => undefined)
   }
 
@@ -67,6 +74,7 @@ export class PartitionFileWriter {
     await this.#running
     if (this.#failure !== undefined) throw this.#failure
     const file = await this.#opened
+    await this.#appender.finish(file)
     if (sync) await file.sync()
     await file.close()
     await disk.rename(partialPath(layout, this.ordinal), dataPath(layout, this.ordinal))
@@ -105,13 +113,14 @@ export class PartitionFileWriter {
   }
 
   #takeBatch(): Pending[] {
+    const { appendBytesMax } = this.#appender
     let bytes = 0
     let parts = 0
     let count = 0
     for (const each of this.#pending) {
       bytes += each.byteLength
       parts += each.parts.length
-      if (count > 0 && (bytes > writeBytesMax || parts > writePartsMax)) break
+      if (count > 0 && (bytes > appendBytesMax || parts > writePartsMax)) break
       count += 1
     }
     return this.#pending.splice(0, count)
@@ -120,17 +129,17 @@ export class PartitionFileWriter {
   async #writeBatch(file: QueuedFile, batch: readonly Pending[]): Promise<void> {
     const parts = batch.flatMap((each) => each.parts)
     const byteLength = batch.reduce((sum, each) => sum + each.byteLength, 0)
-    const { result, ended } = file.write(parts, this.#position)
-    this.#underWay = ended.then(() => {
+    const { written, released, ended } = this.#appender.append(file, parts)
+    const given = released.then(() => {
       for (const each of batch) each.release()
     })
+    this.#underWay = ended.then(() => given)
     try {
-      await result
+      await written
     } catch (error) {
       for (const each of batch) each.reject(error as Error)
       throw error
     }
-    this.#position += byteLength
     this.#settings.space.written(byteLength)
     // Memory first, then the word that it is written: who hears it may ask for memory at once.
     await this.#underWay

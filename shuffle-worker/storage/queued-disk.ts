@@ -2,27 +2,45 @@
 // directory's queue. A file's reads and writes hand out their real end, because their memory must
 // stay until then, and a file is closed only after the last of them.
 
-import type { Disk, DiskFile, FileStatus, OpenMode, SpaceStatus } from '../../client/common/disk.ts'
+import { directBlockBytes, isAligned } from '../../client/common/aligned-memory.ts'
+import type {
+  Disk,
+  DiskFile,
+  FileStatus,
+  OpenMode,
+  OpenOptions,
+  SpaceStatus,
+} from '../../client/common/disk.ts'
+import type { DirectMemory } from './direct-memory.ts'
+import { readThrough } from './direct-read.ts'
 import type { DiskQueue, SubmittedOperation } from './disk-queue.ts'
 
 export class QueuedDisk {
   readonly #disk: Disk
   readonly #queue: DiskQueue
+  readonly #directMemory: DirectMemory
 
-  constructor(disk: Disk, queue: DiskQueue) {
+  constructor(disk: Disk, queue: DiskQueue, directMemory: DirectMemory) {
     this.#disk = disk
     this.#queue = queue
+    this.#directMemory = directMemory
   }
 
-  async open(path: string, mode: OpenMode): Promise<QueuedFile> {
+  async open(path: string, mode: OpenMode, options: OpenOptions = {}): Promise<QueuedFile> {
+    const isDirect = options.isDirect === true
+    const queued = (file: DiskFile) =>
+      new QueuedFile(file, this.#queue, {
+        path,
+        directMemory: isDirect ? this.#directMemory : undefined,
+      })
     const file = await this.#queue.run({
       kind: 'open',
-      run: () => this.#disk.open(path, mode),
+      run: () => this.#disk.open(path, mode, options),
       onLate: (late) => {
-        new QueuedFile(late, this.#queue, path).closeQuietly()
+        queued(late).closeQuietly()
       },
     })
-    return new QueuedFile(file, this.#queue, path)
+    return queued(file)
   }
 
   rename(from: string, to: string): Promise<void> {
@@ -54,17 +72,37 @@ export class QueuedDisk {
   }
 }
 
+/** One write, made when its turn has come. */
+export interface PreparedWrite {
+  readonly parts: readonly Uint8Array[]
+  readonly position: number
+  /** The disk no longer touches the parts. */
+  readonly onEnded: () => void
+}
+
 export class QueuedFile {
   readonly path: string
   readonly #file: DiskFile
   readonly #queue: DiskQueue
+  /** Of a file that is opened for direct IO. */
+  readonly #directMemory: DirectMemory | undefined
   readonly #underWay = new Set<Promise<void>>()
   #closing: Promise<void> | undefined
 
-  constructor(file: DiskFile, queue: DiskQueue, path: string) {
+  constructor(
+    file: DiskFile,
+    queue: DiskQueue,
+    options: { readonly path: string; readonly directMemory: DirectMemory | undefined },
+  ) {
     this.#file = file
     this.#queue = queue
-    this.path = path
+    this.path = options.path
+    this.#directMemory = options.directMemory
+  }
+
+  /** What positions and lengths of fast reads are multiples of. */
+  get blockBytes(): number {
+    return this.#directMemory === undefined ? 1 : directBlockBytes
   }
 
   /** The parts stay untouched until `ended`. */
@@ -74,10 +112,23 @@ export class QueuedFile {
     )
   }
 
-  /** The target stays reserved until `ended`. */
+  /** A write whose memory is filled when the disk has a slot for it. */
+  writeLater(prepare: () => PreparedWrite): SubmittedOperation<void> {
+    const run = async () => {
+      const { parts, position, onEnded } = prepare()
+      try {
+        await this.#file.write(parts, position)
+      } finally {
+        onEnded()
+      }
+    }
+    return this.#track(this.#queue.submit({ kind: 'write', run }))
+  }
+
+  /** The target stays reserved until `ended`. Of a direct file, what isn't aligned is copied. */
   read(target: Uint8Array, position: number): SubmittedOperation<number> {
     return this.#track(
-      this.#queue.submit({ kind: 'read', run: () => this.#file.read(target, position) }),
+      this.#queue.submit({ kind: 'read', run: () => this.#readNow(target, position) }),
     )
   }
 
@@ -108,6 +159,13 @@ export class QueuedFile {
   /** For files whose fate no longer matters. */
   closeQuietly(): void {
     this.close().catch(() => undefined)
+  }
+
+  #readNow(target: Uint8Array, position: number): Promise<number> {
+    const memory = this.#directMemory
+    const isFit = position % this.blockBytes === 0 && (memory === undefined || isAligned(target))
+    if (memory === undefined || isFit) return this.#file.read(target, position)
+    return readThrough(this.#file, memory, { target, position })
   }
 
   async #close(): Promise<void> {

@@ -16,9 +16,12 @@ export class ReadingFiles {
   readonly #layout: DirectoryLayout
   readonly #open = new Map<number, Shared>()
 
-  constructor(disk: QueuedDisk, layout: DirectoryLayout) {
+  readonly #isDirect: () => boolean
+
+  constructor(disk: QueuedDisk, layout: DirectoryLayout, isDirect = () => false) {
     this.#disk = disk
     this.#layout = layout
+    this.#isDirect = isDirect
   }
 
   get count(): number {
@@ -29,11 +32,11 @@ export class ReadingFiles {
   async acquire(place: PartitionPlace): Promise<QueuedFile> {
     let shared = this.#open.get(place.ordinal)
     if (shared === undefined) {
-      const path =
-        place.kind === 'file'
-          ? dataPath(this.#layout, place.ordinal)
-          : segmentPath(this.#layout, place.ordinal)
-      shared = { file: this.#disk.open(path, 'read'), users: 0 }
+      const isFile = place.kind === 'file'
+      const path = (isFile ? dataPath : segmentPath)(this.#layout, place.ordinal)
+      // Segments are written through the page cache, and small: that is where they are read from.
+      const isDirect = isFile && this.#isDirect()
+      shared = { file: this.#disk.open(path, 'read', { isDirect }), users: 0 }
       this.#open.set(place.ordinal, shared)
     }
     shared.users += 1

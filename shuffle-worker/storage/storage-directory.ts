@@ -8,6 +8,8 @@ import { ShuffleError } from '../../client/common/errors.ts'
 import type { Logger } from '../../client/common/log.ts'
 import { layoutOf, type DirectoryLayout } from './directory-layout.ts'
 import { DiskHealthMonitor } from './disk-health.ts'
+import { takesDirect } from './direct-check.ts'
+import { DirectMemory } from './direct-memory.ts'
 import { diskLimits } from './disk-operation.ts'
 import { DiskQueue } from './disk-queue.ts'
 import type { Journal } from './journal.ts'
@@ -27,6 +29,10 @@ export interface StorageDirectorySettings {
   readonly index: number
   readonly path: string
   readonly kind: DiskKind
+  /** Files of partitions go past the page cache, where the file system can. */
+  readonly isDirect: boolean
+  /** Of one gathered write. */
+  readonly writeBytes: number
   readonly clock: Clock
   readonly disk: Disk
   readonly logger: Logger
@@ -53,6 +59,8 @@ export class StorageDirectory implements StorageDirectoryView {
   readonly space: SpaceAccount
   readonly #settings: StorageDirectorySettings
   readonly #monitor: DiskHealthMonitor
+  readonly #memory: DirectMemory
+  #isDirect = false
   #lock: DirectoryLock | undefined
   #journal: Journal | undefined
   #log: SharedLog | undefined
@@ -83,8 +91,13 @@ export class StorageDirectory implements StorageDirectoryView {
         },
       },
     })
-    this.disk = new QueuedDisk(disk, this.queue)
-    this.files = new ReadingFiles(this.disk, this.layout)
+    this.#memory = new DirectMemory({
+      writeBytes: settings.writeBytes,
+      writesMax: diskLimits[kind].write,
+      readsMax: diskLimits[kind].read,
+    })
+    this.disk = new QueuedDisk(disk, this.queue, this.#memory)
+    this.files = new ReadingFiles(this.disk, this.layout, () => this.#isDirect)
     this.space = new SpaceAccount({ minReservedBytes: settings.minReservedSpaceBytes })
     this.#monitor = new DiskHealthMonitor({
       clock,
@@ -144,6 +157,27 @@ export class StorageDirectory implements StorageDirectoryView {
       )
     }
     this.#lock = lock
+  }
+
+  /** Whether partitions' files go past the page cache; settled by {@link chooseIo}. */
+  get isDirect(): boolean {
+    return this.#isDirect
+  }
+
+  /** For files that are written direct; undefined: they are buffered. */
+  get directMemory(): DirectMemory | undefined {
+    return this.#isDirect ? this.#memory : undefined
+  }
+
+  /** Tries direct IO where it is wanted; buffered serves where the file system has none. */
+  async chooseIo(): Promise<void> {
+    if (!this.#settings.isDirect) return
+    this.#isDirect = await takesDirect(this.disk, this.layout.probe)
+    if (this.#isDirect) return
+    this.#settings.logger.warn(
+      { directory: this.path },
+      'the file system takes no direct IO: the directory is buffered',
+    )
   }
 
   attach(opened: {

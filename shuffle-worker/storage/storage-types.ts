@@ -173,8 +173,13 @@ export interface PartitionReader {
    * holds is not read from the disk; it may be recycled when the promise has settled.
    */
   regionIndex(regionIndex: number, image?: FileImage): Promise<RegionIndex>
-  /** Reads through the disk's queue; positions are absolute in the file. */
-  read(target: Uint8Array, position: number): DiskRead
+  /** What positions, lengths and memory of a read should be multiples of: 1, or a block. */
+  readonly blockBytes: number
+  /**
+   * Reads through the disk's queue; positions are absolute in the file. Fewer than `bytesMin` bytes
+   * (all of `target` unless given) are an error.
+   */
+  read(target: Uint8Array, position: number, bytesMin?: number): DiskRead
   /** Waits for reads under way. Idempotent. */
   close(): Promise<void>
 }

@@ -128,7 +128,7 @@ export class StoredPartition implements MapPartition {
     try {
       const file = await files.acquire(this.place)
       return {
-        read: (target, position) => readAll(file, target, position),
+        read: (target, position) => readAll(file, { target, position }),
         close: () => {
           this.unpin()
           return files.recycle(this.place)
@@ -269,7 +269,11 @@ class StoredReader implements PartitionReader {
     }
   }
 
-  read(target: Uint8Array, position: number): DiskRead {
+  get blockBytes(): number {
+    return this.#file.blockBytes
+  }
+
+  read(target: Uint8Array, position: number, bytesMin?: number): DiskRead {
     assert(!this.#isClosed, 'a closed reader reads no more')
     try {
       this.partition.checkServed()
@@ -278,7 +282,7 @@ class StoredReader implements PartitionReader {
       result.catch(() => undefined)
       return { result, ended: Promise.resolve() }
     }
-    const { result, ended } = this.#file.read(target, position)
+    const { result, ended } = this.#file.read(target, position, bytesMin)
     const noted = result.catch((error: unknown) => {
       throw this.partition.noted(error)
     })

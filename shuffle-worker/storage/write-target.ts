@@ -78,6 +78,7 @@ export class WriteTarget implements HeldPartition {
       ordinal: directory.nextOrdinal(),
       space,
       sync,
+      directMemory: directory.directMemory,
     })
     const chunks = this.#takeChunks()
     if (chunks.length === 0) return

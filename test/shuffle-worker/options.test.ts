@@ -31,6 +31,16 @@ describe('parseDataDirectories', () => {
     ])
   })
 
+  it('reads how a directory does its IO, where it is said', () => {
+    const texts = ['[SSD:BUFFERED]/one', '[hdd:direct]/two', '[SSD]/three']
+    expect(parseDataDirectories(texts, '/')).toEqual([
+      { path: '/one', kind: 'ssd', isDirect: false },
+      { path: '/two', kind: 'hdd', isDirect: true },
+      { path: '/three', kind: 'ssd' },
+    ])
+    expect(() => parseDataDirectories(['[SSD:FAST]/one'], '/')).toThrow(/\[SSD:DIRECT\]/)
+  })
+
   it('refuses an unknown kind and the same directory twice', () => {
     expect(() => parseDataDirectories(['[NVM]/one'], '/')).toThrow(/\[SSD\] or \[HDD\]/)
     expect(() => parseDataDirectories(['/one', '[HDD]/one/'], '/')).toThrow(/twice/)

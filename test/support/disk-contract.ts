@@ -1,6 +1,7 @@
 // What every Disk promises, as tests: run over the real one and over the virtual one.
 
 import { expect, test } from 'vitest'
+import { alignedMemory, directBlockBytes } from '../../client/common/aligned-memory.ts'
 import type { Disk } from '../../client/common/disk.ts'
 import { patternBytes } from './connection-probe.ts'
 
@@ -76,6 +77,53 @@ export function describeDisk(
     const target = Buffer.alloc(5)
     expect(await drive(file.read(target, 0))).toBe(5)
     expect([...target]).toEqual([0x31, 0x32, 0x33, 0, 0])
+    await drive(file.close())
+  })
+
+  run('a direct file takes aligned memory in blocks, and ends where it was cut', async (under) => {
+    const { disk, directory, drive } = under
+    const path = `${directory}/direct`
+    const opened = await drive(disk.open(path, 'create', { isDirect: true })).catch(
+      (error: unknown) => error as { readonly code?: string },
+    )
+    if (!('write' in opened)) {
+      expect(opened.code).toBe('EINVAL')
+      process.stdout.write('no direct IO here: only its refusal was tested\n')
+      return
+    }
+    const memory = alignedMemory(4 * directBlockBytes)
+    memory.set(patternBytes(memory.byteLength, 3))
+    const [two, rest] = [memory.subarray(0, 2 * 4096), memory.subarray(2 * 4096)]
+    await drive(opened.write([two], 0))
+    await drive(opened.write([rest], 2 * directBlockBytes))
+    await drive(opened.truncate(3 * directBlockBytes + 100))
+    await drive(opened.close())
+    const reading = await drive(disk.open(path, 'read', { isDirect: true }))
+    const target = alignedMemory(4 * directBlockBytes)
+    expect(await drive(reading.read(target, 0))).toBe(3 * directBlockBytes + 100)
+    const length = 3 * directBlockBytes + 100
+    expect(Buffer.from(target.subarray(0, length)).equals(memory.subarray(0, length))).toBe(true)
+    const block = target.subarray(0, directBlockBytes)
+    expect(await drive(reading.read(block, 3 * directBlockBytes))).toBe(100)
+    expect(await drive(reading.read(block, 4 * directBlockBytes))).toBe(0)
+    await drive(reading.close())
+  })
+
+  run('a direct file refuses what is not aligned', async ({ disk, directory, drive }) => {
+    const file = await drive(disk.open(`${directory}/strict`, 'create', { isDirect: true })).catch(
+      () => undefined,
+    )
+    if (file === undefined) {
+      process.stdout.write('no direct IO here: its strictness was not tested\n')
+      return
+    }
+    const memory = alignedMemory(2 * directBlockBytes)
+    const odd = memory.subarray(0, 1000)
+    const shifted = memory.subarray(8, 8 + directBlockBytes)
+    await expect(drive(file.write([odd], 0))).rejects.toMatchObject({ code: 'EINVAL' })
+    await expect(drive(file.write([shifted], 0))).rejects.toMatchObject({ code: 'EINVAL' })
+    const block = memory.subarray(0, directBlockBytes)
+    await expect(drive(file.write([block], 100))).rejects.toMatchObject({ code: 'EINVAL' })
     await drive(file.close())
   })
 

@@ -6,7 +6,14 @@ import { fileURLToPath } from 'node:url'
 import ts from 'typescript'
 
 export const projectRoot = fileURLToPath(new URL('../..', import.meta.url))
-export const sourceFolders = ['client', 'shuffle-manager', 'shuffle-worker', 'runtime', 'cli', 'bench']
+export const sourceFolders = [
+  'client',
+  'shuffle-manager',
+  'shuffle-worker',
+  'runtime',
+  'cli',
+  'bench',
+]
 
 export interface Import {
   readonly specifier: string

@@ -12,6 +12,7 @@ import type {
 } from '../../client/common/disk.ts'
 import type { DiskModel } from './disk-model.ts'
 import type { VirtualClock } from './virtual-clock.ts'
+import { virtualDirectFile } from './virtual-direct-file.ts'
 import { FaultPlan } from './virtual-disk-faults.ts'
 import type { Fault, FaultRule, InjectedFault, Operation } from './virtual-disk-faults.ts'
 import { FileTree, systemError } from './virtual-file-tree.ts'
@@ -44,6 +45,7 @@ export class VirtualDisk {
   #operationCount = 0
   #openFiles = 0
   #bootCount = 1
+  #takesDirect = true
   #stop:
     { readonly at: number; readonly isAfter: boolean; readonly reached: () => void } | undefined
 
@@ -83,6 +85,11 @@ export class VirtualDisk {
   /** Answers the calls that hang: they go on as if nothing had been. */
   releaseHung(): void {
     this.#faults.releaseHung()
+  }
+
+  /** From now on it is a file system without direct IO: opening for it fails with EINVAL. */
+  refuseDirect(): void {
+    this.#takesDirect = false
   }
 
   /** Bytes that the files below `path` may take together. */
@@ -137,9 +144,14 @@ export class VirtualDisk {
     const run = <T>(operation: Omit<Operation, 'number'>, action: () => T): Promise<T> =>
       this.#run(life, operation, action)
     return {
-      open: async (path, mode) => {
-        const node = await run({ kind: 'open', path }, () => openNode(tree, path, mode))
-        return this.#openFile(life, node, path, mode)
+      open: async (path, mode, options) => {
+        const isDirect = options?.isDirect === true
+        const node = await run({ kind: 'open', path }, () => {
+          if (isDirect && !this.#takesDirect) throw systemError('EINVAL', path)
+          return openNode(tree, path, mode)
+        })
+        const file = this.#openFile(life, node, path, mode)
+        return isDirect ? virtualDirectFile(file, path) : file
       },
       rename: (from, to) =>
         run({ kind: 'rename', path: from }, () => {

@@ -287,7 +287,13 @@ describe('a data store', () => {
     expect(virtual.disk().filesBelow('/data/partitions')).toEqual([])
   })
 
-  it('keeps the buffers of a hung write until it really ends', async () => {
+  it.each([
+    ['keeps the buffers of a hung buffered write until it really ends', false, bufferSizeBytes],
+    ['has the buffers of a hung direct write back: they were copied', true, 0],
+  ])('%s', async (_, isDirect, heldBytes) => {
+    virtual = new VirtualWorld()
+    const directories = [{ path: '/data', kind: 'ssd', isDirect }] as const
+    fixture = await virtual.drive(openStore(virtual.main, options, directories))
     const writer = await open(large)
     const entries = encodeRegion(
       large.key,
@@ -295,7 +301,7 @@ describe('a data store', () => {
       regionOf(large.key, 0, {
         subpartitions: [0],
         entriesPerRun: 2,
-        payloadBytes: 1000,
+        payloadBytes: 2032,
       }),
     )
     await virtual.drive(
@@ -307,7 +313,7 @@ describe('a data store', () => {
     const appended = writer.append(fillBuffers(fixture.ledger, entries))
     await expect(virtual.drive(appended)).rejects.toMatchObject({ code: 'DISK_FAILED' })
     expect(fixture.store.directories[0]?.health).toBe('suspect')
-    expect(fixture.ledger.usedBytes('write')).toBe(bufferSizeBytes)
+    expect(fixture.ledger.usedBytes('write')).toBe(heldBytes)
     virtual.disk().releaseHung()
     await virtual.clock.runUntil(() => fixture.ledger.usedBytes('write') === 0)
     await virtual.clock.runUntil(() => fixture.store.lookup(large.key).state === 'unknown')

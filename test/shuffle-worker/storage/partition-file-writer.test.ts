@@ -33,6 +33,7 @@ function newWriter(sync: boolean): PartitionFileWriter {
     ordinal: 1,
     space,
     sync,
+    directMemory: undefined,
   })
 }
 
@@ -72,6 +73,7 @@ describe('a partition file writer', () => {
         ordinal: 2,
         space,
         sync: true,
+        directMemory: undefined,
       })
       await virtual.drive(append('a'))
       virtual.disk().inject({ operation, fault: { kind: 'error', code: 'EIO' }, times: 1 })
@@ -120,6 +122,7 @@ describe('a partition file writer', () => {
       ordinal: 2,
       space,
       sync: false,
+      directMemory: undefined,
     })
     await expect(
       virtual.drive(other.append([Buffer.from('x')], () => released.push('x'))),

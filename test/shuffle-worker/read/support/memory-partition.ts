@@ -228,6 +228,7 @@ function readerOf(
   let isOpen = true
   return {
     partition,
+    blockBytes: 1,
     regionCount: stored.length,
     regionIndex: (index, image) => {
       if (!isInImage(partition, image)) disk.indexReads += 1

@@ -21,6 +21,8 @@ const smallPartitionBytesMax = 1024
 export interface Variant {
   readonly durability: Durability
   readonly payloadBytes: number
+  /** Direct unless given. */
+  readonly isDirect?: boolean
 }
 
 /** What the outside has been told. */
@@ -58,10 +60,11 @@ async function live(
   told: Told,
   indexes: readonly [number, number, number],
 ): Promise<void> {
-  const fixture = await openStore(process, {
-    durability: variant.durability,
-    smallPartitionBytesMax,
-  })
+  const fixture = await openStore(
+    process,
+    { durability: variant.durability, smallPartitionBytesMax },
+    [{ path: '/data', kind: 'ssd', isDirect: variant.isDirect ?? true }],
+  )
   const { store } = fixture
   const [first, second, third] = indexes.map((index) => partitionOfVariant(index, variant))
   if (first === undefined || second === undefined || third === undefined) throw new Error()
@@ -170,6 +173,7 @@ export const ends = Object.keys(losses) as readonly End[]
 
 export const variants: readonly (readonly [string, Variant])[] = [
   ['a file each, not synced', { durability: 'none', payloadBytes: 1000 }],
+  ['a file each, buffered', { durability: 'none', payloadBytes: 999, isDirect: false }],
   ['a file each, synced', { durability: 'sync', payloadBytes: 1000 }],
   ['the shared log, not synced', { durability: 'none', payloadBytes: 40 }],
   ['the shared log, synced', { durability: 'sync', payloadBytes: 40 }],

@@ -3,6 +3,7 @@
 import { Registry } from 'prom-client'
 import { silentLogger } from '../../../../client/common/log.ts'
 import type { World } from '../../../../client/common/world.ts'
+import { DirectMemory } from '../../../../shuffle-worker/storage/direct-memory.ts'
 import { openDirectories } from '../../../../shuffle-worker/storage/directory-opener.ts'
 import { diskLimits } from '../../../../shuffle-worker/storage/disk-operation.ts'
 import { DiskQueue } from '../../../../shuffle-worker/storage/disk-queue.ts'
@@ -11,7 +12,16 @@ import { StorageDirectory } from '../../../../shuffle-worker/storage/storage-dir
 import { declareStorageMetrics } from '../../../../shuffle-worker/storage/storage-metrics.ts'
 import { clusterId } from './store-fixture.ts'
 
-export function newQueuedDisk(world: World, operationTimeoutMs = 30_000): QueuedDisk {
+export function newDirectMemory(): DirectMemory {
+  const { read, write } = diskLimits.ssd
+  return new DirectMemory({ writeBytes: 65_536, writesMax: write, readsMax: read })
+}
+
+export function newQueuedDisk(
+  world: World,
+  operationTimeoutMs = 30_000,
+  directMemory = newDirectMemory(),
+): QueuedDisk {
   const queue = new DiskQueue({
     clock: world.clock,
     directory: '/data',
@@ -19,7 +29,7 @@ export function newQueuedDisk(world: World, operationTimeoutMs = 30_000): Queued
     operationTimeoutMs,
     observer: { measured: () => undefined, troubled: () => undefined },
   })
-  return new QueuedDisk(world.disk, queue)
+  return new QueuedDisk(world.disk, queue, directMemory)
 }
 
 export interface DirectoryBench {
@@ -29,13 +39,15 @@ export interface DirectoryBench {
 
 export function newDirectory(
   world: World,
-  options: { readonly path?: string; readonly index?: number } = {},
+  options: { readonly path?: string; readonly index?: number; readonly isDirect?: boolean } = {},
 ): DirectoryBench {
   const events: string[] = []
   const directory = new StorageDirectory({
     index: options.index ?? 0,
     path: options.path ?? '/data',
     kind: 'ssd',
+    isDirect: options.isDirect ?? true,
+    writeBytes: 65_536,
     clock: world.clock,
     disk: world.disk,
     logger: silentLogger,

@@ -21,11 +21,11 @@ import {
 } from '../../../../client/protocol/entry.ts'
 import { MemoryLedger } from '../../../../shuffle-worker/memory/memory-ledger.ts'
 import { DataStore } from '../../../../shuffle-worker/storage/data-store.ts'
+import type { DirectorySettings } from '../../../../shuffle-worker/storage/directory-io.ts'
 import type { DataStoreOptions } from '../../../../shuffle-worker/storage/data-store-options.ts'
 import type { PartitionFacts } from '../../../../shuffle-worker/storage/partition-format.ts'
 import type {
   CommittedTotals,
-  DiskKind,
   Durability,
   FilledBuffer,
   MapPartition,
@@ -80,9 +80,7 @@ export interface StoreFixture {
 export async function openStore(
   world: World,
   options: Partial<DataStoreOptions> = {},
-  directories: readonly { readonly path: string; readonly kind: DiskKind }[] = [
-    { path: '/data', kind: 'ssd' },
-  ],
+  directories: readonly DirectorySettings[] = [{ path: '/data', kind: 'ssd' }],
 ): Promise<StoreFixture> {
   const ledger = newLedger(world)
   const registry = new Registry()
