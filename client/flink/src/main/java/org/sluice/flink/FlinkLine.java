@@ -5,9 +5,9 @@ import java.io.InputStream;
 import java.util.Properties;
 
 /** The line of Flink that the jar was built for; the build writes it into the jar. */
-final class FlinkLine {
+public final class FlinkLine {
   /** The beginning of its versions: 1.20. */
-  static final String NAME = read();
+  public static final String NAME = read();
 
   private FlinkLine() {}
 

@@ -7,11 +7,11 @@ import org.apache.flink.runtime.executiongraph.IndexRange;
 import org.apache.flink.runtime.shuffle.ShuffleDescriptor;
 
 /** What a gate consumes, as Flink 1.20 says it. */
-final class ConsumedInputs {
+public final class ConsumedInputs {
   private ConsumedInputs() {}
 
   /** All descriptors, in their order; they share one range. */
-  static List<ConsumedInput> of(InputGateDeploymentDescriptor gate) {
+  public static List<ConsumedInput> of(InputGateDeploymentDescriptor gate) {
     IndexRange range = gate.getConsumedSubpartitionIndexRange();
     List<ConsumedInput> inputs = new ArrayList<>();
     for (ShuffleDescriptor descriptor : gate.getShuffleDescriptors()) {

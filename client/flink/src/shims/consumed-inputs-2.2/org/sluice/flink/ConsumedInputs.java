@@ -7,14 +7,14 @@ import org.apache.flink.runtime.executiongraph.IndexRange;
 import org.apache.flink.runtime.shuffle.ShuffleDescriptor;
 
 /** What a gate consumes, as Flink says it from 2.0 on. */
-final class ConsumedInputs {
+public final class ConsumedInputs {
   private ConsumedInputs() {}
 
   /**
    * The descriptors that are consumed, in their order, each with its own range: a join whose skew is
    * split consumes some of them in part and others not at all.
    */
-  static List<ConsumedInput> of(InputGateDeploymentDescriptor gate) {
+  public static List<ConsumedInput> of(InputGateDeploymentDescriptor gate) {
     ShuffleDescriptor[] descriptors = gate.getShuffleDescriptors();
     List<ConsumedInput> inputs = new ArrayList<>();
     for (IndexRange positions : gate.getConsumedShuffleDescriptorRanges()) {

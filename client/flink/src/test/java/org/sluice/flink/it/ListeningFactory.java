@@ -22,7 +22,8 @@ import org.apache.flink.runtime.shuffle.ShuffleIOOwnerContext;
 import org.apache.flink.runtime.shuffle.ShuffleMaster;
 import org.apache.flink.runtime.shuffle.ShuffleMasterContext;
 import org.apache.flink.runtime.shuffle.ShuffleServiceFactory;
-import org.sluice.flink.FlinkLine;
+import org.sluice.flink.ConsumedInput;
+import org.sluice.flink.ConsumedInputs;
 import org.sluice.flink.SluiceShuffleDescriptor;
 import org.sluice.flink.SluiceShuffleServiceFactory;
 
@@ -158,7 +159,7 @@ public final class ListeningFactory
         continue;
       }
       List<Input> inputs = new ArrayList<>();
-      for (FlinkLine.ConsumedInput input : FlinkLine.consumedInputs(gate)) {
+      for (ConsumedInput input : ConsumedInputs.of(gate)) {
         int producer =
             input.descriptor.getResultPartitionID().getPartitionId().getPartitionNumber();
         inputs.add(new Input(producer, input.firstSubpartition, input.lastSubpartition));
