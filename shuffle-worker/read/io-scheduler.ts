@@ -24,7 +24,9 @@ import { earlier, SweepFiles } from './sweep-files.ts'
 /** The sweep's place among those that use a disk with heads; see write/region-turns.ts. */
 export interface SweepTurns {
   readonly waitingRegions: number
-  enter(): { acquire(): Promise<boolean>; leave(): void }
+  /** What went to the disk between the sweeps, since the start. */
+  readonly writtenBytes: number
+  enterSweep(): { acquire(): Promise<boolean>; leave(): void }
 }
 
 export interface IoSchedulerOptions {
@@ -47,7 +49,7 @@ export interface IoSchedulerOptions {
 /** A channel is late when it has waited so long for its first byte, or since its last. */
 const lateFirstMs = 250
 const lateNextMs = 4000
-/** At most one detour in so many bytes swept. */
+/** At most one detour in so many bytes swept or written. */
 const detourEveryBytes = 48 * 1024 * 1024
 /** What one detour reads at most, half of it on either side of the late channel's place. */
 const detourBytesMax = 8 * 1024 * 1024
@@ -62,7 +64,9 @@ export class IoScheduler implements SweepScheduler {
   readonly #segments: SegmentVisitor
   #cursorOrder = 0
   #cursorRegion = 0
+  /** Since the last detour, and what was written by then. */
   #sweptBytes = 0
+  #writtenAtDetour = 0
   #turnLeftBytes = turnBytes
   #isRunning = false
   #isWoken = false
@@ -170,7 +174,7 @@ export class IoScheduler implements SweepScheduler {
   async #sweep(): Promise<void> {
     let partition = this.#nextFile()
     if (partition === undefined) return
-    const turn = this.#options.turns?.enter()
+    const turn = this.#options.turns?.enterSweep()
     try {
       if (turn !== undefined && !(await turn.acquire())) return
       this.#turnLeftBytes = turnBytes
@@ -217,9 +221,10 @@ export class IoScheduler implements SweepScheduler {
   }
 
   async #visitNext(partition: MapPartition): Promise<void> {
-    const late = this.#sweptBytes >= detourEveryBytes ? this.#oldestLate() : undefined
+    const late = this.#mayDetour() ? this.#oldestLate() : undefined
     if (late !== undefined) {
       this.#sweptBytes = 0
+      this.#writtenAtDetour = this.#options.turns?.writtenBytes ?? 0
       if ((await this.#segments.visit(late.partition)) !== undefined) return
       const bounds = { from: 0, bytesMax: detourBytesMax, near: late.list }
       await this.#visitor.visit(late.partition, bounds)
@@ -243,6 +248,12 @@ export class IoScheduler implements SweepScheduler {
     } else {
       this.#cursorRegion = nextRegion
     }
+  }
+
+  /** However often late channels come, what a detour costs stays small beside what it interrupts. */
+  #mayDetour(): boolean {
+    const written = (this.#options.turns?.writtenBytes ?? 0) - this.#writtenAtDetour
+    return this.#sweptBytes + written >= detourEveryBytes
   }
 
   #oldestLate(): { readonly partition: MapPartition; readonly list: DiskList } | undefined {

@@ -1,6 +1,11 @@
-// Whose region is written next on a disk with heads. One per such disk. One region is written at a
-// time, to its end, so that it lies in one extent; the others fill their buffers meanwhile. A region
-// whose client gives nothing for a second, while another has something to write, loses its turn.
+// Who has a disk with heads next: a region that is written, or the sweep that reads. One per such
+// disk. One region is written at a time, to its end, so that it lies in one extent; the others fill
+// their buffers meanwhile. A region whose client gives nothing for a second, while another has
+// something to write, loses its turn. Writes and sweeps take turns of about the same size: small
+// regions follow each other until they make one, so that neither side jumps for little or starves.
+//
+//   regions  [ 32 MiB ]          [ 4 ][ 4 ][ 4 ][ 4 ]          [ 32 MiB ] …
+//   sweep              [ 16 MiB ]                    [ 16 MiB ]           …
 
 import { assert } from '../../client/common/assert.ts'
 import type { Clock, Timer } from '../../client/common/clock.ts'
@@ -10,11 +15,12 @@ export interface RegionTurn {
   /** Resolves when the region may write; false when it left first. One at a time. */
   acquire(): Promise<boolean>
   /** The write that the turn was asked for is done; the turn stays with the region for more. */
-  wrote(): void
+  wrote(bytes: number): void
   leave(): void
 }
 
 interface Participant {
+  readonly isSweep: boolean
   resolve: ((isGranted: boolean) => void) | undefined
   hasLeft: boolean
 }
@@ -25,10 +31,17 @@ export interface RegionTurnsOptions {
   readonly idleMs: number
 }
 
+/** What either side does before the other goes first. */
+export const turnBytes = 16 * 1024 * 1024
+
 export class RegionTurns {
   readonly #clock: Clock
   readonly #idleMs: number
-  readonly #waiting: Participant[] = []
+  readonly #regions: Participant[] = []
+  readonly #sweeps: Participant[] = []
+  /** Since the last sweep. */
+  #writtenInTurn = 0
+  #writtenBytes = 0
   #owner: Participant | undefined
   #isOwnerWriting = false
   #idleTimer: Timer | undefined
@@ -39,15 +52,29 @@ export class RegionTurns {
   }
 
   get waitingRegions(): number {
-    return this.#waiting.length
+    return this.#regions.length
+  }
+
+  /** In turns that were used, since the start. */
+  get writtenBytes(): number {
+    return this.#writtenBytes
   }
 
   enter(): RegionTurn {
-    const participant: Participant = { resolve: undefined, hasLeft: false }
+    return this.#enter(false)
+  }
+
+  /** One turn of the sweep; it sees for itself when it has been long enough. */
+  enterSweep(): Pick<RegionTurn, 'acquire' | 'leave'> {
+    return this.#enter(true)
+  }
+
+  #enter(isSweep: boolean): RegionTurn {
+    const participant: Participant = { isSweep, resolve: undefined, hasLeft: false }
     return {
       acquire: () => this.#acquire(participant),
-      wrote: () => {
-        this.#wrote(participant)
+      wrote: (bytes) => {
+        this.#wrote(participant, bytes)
       },
       leave: () => {
         this.#leave(participant)
@@ -64,12 +91,14 @@ export class RegionTurns {
     }
     return new Promise((resolve) => {
       participant.resolve = resolve
-      this.#waiting.push(participant)
+      this.#queueOf(participant).push(participant)
       this.#watchOwner()
     })
   }
 
-  #wrote(participant: Participant): void {
+  #wrote(participant: Participant, bytes: number): void {
+    this.#writtenBytes += bytes
+    this.#writtenInTurn += bytes
     if (participant !== this.#owner) return
     this.#isOwnerWriting = false
     this.#watchOwner()
@@ -78,8 +107,9 @@ export class RegionTurns {
   #leave(participant: Participant): void {
     if (participant.hasLeft) return
     participant.hasLeft = true
-    const index = this.#waiting.indexOf(participant)
-    if (index >= 0) this.#waiting.splice(index, 1)
+    const queue = this.#queueOf(participant)
+    const index = queue.indexOf(participant)
+    if (index >= 0) queue.splice(index, 1)
     participant.resolve?.(false)
     participant.resolve = undefined
     if (participant === this.#owner) this.#passOn()
@@ -94,8 +124,11 @@ export class RegionTurns {
 
   /** The owner is idle from now on: starts the second in which it must give something. */
   #watchOwner(): void {
-    if (this.#isOwnerWriting || this.#waiting.length === 0 || this.#idleTimer !== undefined) return
+    const waiting = this.#regions.length + this.#sweeps.length
+    if (this.#isOwnerWriting || waiting === 0 || this.#idleTimer !== undefined) return
     this.#idleTimer = this.#clock.setTimer(this.#idleMs, () => {
+      // A second that nobody used counts as a whole turn.
+      this.#writtenInTurn += turnBytes
       this.#passOn()
     })
   }
@@ -103,9 +136,10 @@ export class RegionTurns {
   #passOn(): void {
     this.#idleTimer?.cancel()
     this.#idleTimer = undefined
+    if (this.#owner?.isSweep === true) this.#writtenInTurn = 0
     this.#owner = undefined
     this.#isOwnerWriting = false
-    const next = this.#waiting.shift()
+    const next = this.#takeNext()
     if (next === undefined) return
     const { resolve } = next
     assert(resolve !== undefined, 'who waits for a turn can be told of it')
@@ -113,5 +147,14 @@ export class RegionTurns {
     this.#own(next)
     resolve(true)
     this.#watchOwner()
+  }
+
+  #takeNext(): Participant | undefined {
+    const isSweepFirst = this.#writtenInTurn >= turnBytes || this.#regions.length === 0
+    return (isSweepFirst ? this.#sweeps.shift() : undefined) ?? this.#regions.shift()
+  }
+
+  #queueOf({ isSweep }: Participant): Participant[] {
+    return isSweep ? this.#sweeps : this.#regions
   }
 }

@@ -133,6 +133,7 @@ export class WritingRegion {
 
   async #write(): Promise<void> {
     const batch = this.#pending
+    const batchBytes = this.#pendingBytes
     this.#pending = []
     this.#pendingBytes = 0
     this.#isWriting = true
@@ -141,7 +142,7 @@ export class WritingRegion {
       await this.#append(batch)
     } finally {
       this.#isWriting = false
-      this.#turn?.wrote()
+      this.#turn?.wrote(batchBytes)
     }
     this.#progress?.progress()
     this.#flushIfDue()

@@ -145,3 +145,101 @@ export async function writtenWorker(
   const write = await writeAll(worker, shape)
   return { worker, write }
 }
+
+/** Reads of one data set while another is written, until the first of the two is done. */
+export async function readBesideWrites(
+  worker: ModelWorker,
+  shapes: { readonly read: DataShape; readonly written: DataShape },
+): Promise<{ readonly megabytesPerSecond: number; readonly writtenShare: number }> {
+  const startMs = worker.nowMs
+  const writtenBefore = worker.writtenBytes
+  const progress = worker.startProducers(shapes.written)
+  let left = shapes.read.consumers
+  const consumers = range(0, shapes.read.consumers).map((subpartition) =>
+    worker.startConsumer(shapes.read, subpartition, {
+      onFinished: () => {
+        left -= 1
+      },
+    }),
+  )
+  const isOver = () => left === 0 || progress.committed === shapes.written.producers
+  await worker.until(isOver)
+  const written = worker.writtenBytes - writtenBefore
+  const bytes = sumOfDelivered(consumers) + written
+  return {
+    megabytesPerSecond: bytes / 1e3 / (worker.nowMs - startMs),
+    writtenShare: written / bytes,
+  }
+}
+
+/** The time of all but each tenth consumer, with those as quick as the others and then slow. */
+export async function othersBesideSlow(
+  options: ModelWorkerOptions,
+  shape: DataShape,
+  bytesPerSecond: number,
+): Promise<{ readonly withoutMs: number; readonly withMs: number; readonly slowShare: number }> {
+  const isSlow = (subpartition: number) => subpartition % 10 === 9
+  const timeOfOthers = async (slowBytesPerSecond: number | undefined) => {
+    const { worker } = await writtenWorker(options, shape)
+    const consumers = await readGroup(worker, shape, {
+      consumers: range(0, shape.consumers),
+      optionsOf: (subpartition) => ({
+        bytesPerSecond: isSlow(subpartition) ? slowBytesPerSecond : undefined,
+      }),
+      awaited: (subpartition) => !isSlow(subpartition),
+    })
+    const others = consumers.filter((_, subpartition) => !isSlow(subpartition))
+    const slow = consumers.filter((_, subpartition) => isSlow(subpartition))
+    worker.close()
+    return {
+      lastMs: Math.max(...durationsMs(others)),
+      slowShare: sumOfDelivered(slow) / slow.length / shape.sliceBytes / shape.producers,
+    }
+  }
+  const without = await timeOfOthers(undefined)
+  const withSlow = await timeOfOthers(bytesPerSecond)
+  return { withoutMs: without.lastMs, withMs: withSlow.lastMs, slowShare: withSlow.slowShare }
+}
+
+export interface Newcomer {
+  readonly sliceBytes: number
+  /** It arrives so long after the others have begun. */
+  readonly afterMs: number
+  /** What is written meanwhile, if anything. */
+  readonly written?: DataShape
+}
+
+/** A job of four by four that arrives while all others read: first bytes after its lists came. */
+export async function newcomerUnderLoad(
+  worker: ModelWorker,
+  shape: DataShape,
+  options: Newcomer,
+): Promise<{ readonly firstByteMs: number; readonly lastFirstByteMs: number }> {
+  const small: DataShape = {
+    name: `small-${String(options.sliceBytes)}-${String(options.afterMs)}`,
+    producers: 4,
+    consumers: 4,
+    sliceBytes: options.sliceBytes,
+    regions: 1,
+  }
+  await worker.write(small)
+  const busy = range(0, shape.consumers).map((subpartition) =>
+    worker.startConsumer(shape, subpartition, { onFinished: () => undefined }),
+  )
+  if (options.written !== undefined) worker.startProducers(options.written)
+  const startMs = worker.nowMs
+  await worker.until(() => worker.nowMs >= startMs + options.afterMs)
+  let left = small.consumers
+  const arrivedMs = worker.nowMs
+  const newcomers = range(0, small.consumers).map((subpartition) =>
+    worker.startConsumer(small, subpartition, {
+      onFinished: () => {
+        left -= 1
+      },
+    }),
+  )
+  await worker.until(() => left === 0)
+  for (const consumer of busy) consumer.close()
+  const waits = newcomers.map(({ firstByteMs = Infinity }) => firstByteMs - arrivedMs)
+  return { firstByteMs: Math.min(...waits), lastFirstByteMs: Math.max(...waits) }
+}

@@ -88,8 +88,10 @@ export class ModelConsumer implements ReadingOutput {
   }
 
   sendReadFinish(): void {
-    this.finishedMs = this.#settings.clock.nowMs()
-    this.#settings.onFinished()
+    this.#settings.mailbox.add(() => {
+      this.finishedMs = this.#settings.clock.nowMs()
+      this.#settings.onFinished()
+    })
   }
 
   #consume(length: number): void {
