@@ -2,11 +2,14 @@
 //
 //     node client/flink/maven.mjs build [--line 1.20|2.2|2.3]
 //     node client/flink/maven.mjs test [--line 1.20|2.2|2.3] [--quick] [--only WordCountIT,…]
+//     node client/flink/maven.mjs wire
 //
-// Without --line all lines. Jars end up in client/flink/target.
+// Without --line all lines. Jars end up in client/flink/target. `wire` is for npm test: it runs the
+// wire tests on the first line whose libraries Maven has, downloads nothing, and says so in one line
+// when it can't run them.
 
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, readdirSync } from 'node:fs'
+import { copyFileSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -24,7 +27,11 @@ function main() {
     },
   })
   const [goal] = positionals
-  if (goal !== 'build' && goal !== 'test') fail('say build or test')
+  if (!['build', 'test', 'wire'].includes(goal)) fail('say build, test or wire')
+  if (goal === 'wire') {
+    runWireTests()
+    return
+  }
   if (values.line !== undefined && !allLines.includes(values.line)) {
     fail(`there is no line ${values.line}; the lines are ${allLines.join(', ')}`)
   }
@@ -57,6 +64,50 @@ function run(goal, line, { quick, only }) {
   const seconds = Math.round((Date.now() - began) / 1000)
   process.stdout.write(`Flink ${line}: ${goal} ${isDone ? 'ok' : 'FAILED'} after ${seconds} s\n`)
   return isDone
+}
+
+/** What Maven says when something that it needs is not on this machine. */
+const lacks = [
+  [/No compiler is provided|JAVA_HOME/, 'a JDK'],
+  [
+    /offline mode|has not been downloaded|Could not (resolve|find)|was not found in/,
+    "the plugin's libraries, which npm run test:flink fetches",
+  ],
+]
+
+function runWireTests() {
+  let lacking = 'Maven'
+  for (const line of allLines) {
+    const { status, error, stdout, stderr } = spawnSync(
+      'mvn',
+      ['-o', '-B', '-ntp', '-P', `flink-${line},wire`, 'test'],
+      { cwd: folder, encoding: 'utf8' },
+    )
+    if (error?.code === 'ENOENT') break
+    if (error !== undefined) fail(`mvn can't be run: ${error.message}`)
+    if (status === 0) {
+      process.stdout.write(`Java wire tests: ${countTests(line)} passed, with Flink ${line}\n`)
+      return
+    }
+    const said = `${stdout}${stderr}`
+    const lack = lacks.find(([words]) => words.test(said))
+    if (lack === undefined) fail(`the Java wire tests failed with Flink ${line}:\n${said}`)
+    lacking = lack[1]
+  }
+  process.stdout.write(`Java wire tests: not run, for want of ${lacking}\n`)
+}
+
+/** By the reports; there must be some. */
+function countTests(line) {
+  const reports = join(folder, 'target', `wire-${line}`, 'surefire-reports')
+  let count = 0
+  for (const name of readdirSync(reports).filter((file) => file.endsWith('.xml'))) {
+    count += Number(
+      /<testsuite [^>]*\btests="(\d+)"/.exec(readFileSync(join(reports, name), 'utf8'))[1],
+    )
+  }
+  if (count === 0) fail(`no Java wire test ran with Flink ${line}`)
+  return count
 }
 
 function copyJar(line) {
