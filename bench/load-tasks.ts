@@ -21,6 +21,8 @@ export interface WriteTask {
   readonly openCount: number
   /** Of each subpartition of each partition, in records of at most so many bytes. */
   readonly sliceBytes: number
+  /** Of subpartition 0, where it is another. */
+  readonly firstSliceBytes?: number | undefined
   readonly recordBytes: number
   /** Each record goes to every subpartition. */
   readonly isBroadcast: boolean
@@ -87,18 +89,22 @@ async function writePartition(
   descriptor: ShuffleDescriptor,
   { task, content }: { readonly task: WriteTask; readonly content: Uint8Array },
 ): Promise<{ readonly bytes: number; readonly storedBytes: number }> {
-  const { sliceBytes, recordBytes, isBroadcast, memoryBytes } = task
+  const { sliceBytes, recordBytes, isBroadcast, memoryBytes, firstSliceBytes = sliceBytes } = task
   const subpartitions = isBroadcast ? 1 : descriptor.subpartitionCount
   const partition = environment.createResultPartition({
     descriptor,
     memoryBytes,
-    expectedBytes: sliceBytes * subpartitions,
+    expectedBytes: sliceBytes * (subpartitions - 1) + firstSliceBytes,
   })
   let bytes = 0
   let at = descriptor.key.partitionIndex * 4099
-  for (let done = 0; done < sliceBytes; done += recordBytes) {
-    const length = Math.min(recordBytes, sliceBytes - done)
+  for (let done = 0; done < Math.max(sliceBytes, firstSliceBytes); done += recordBytes) {
     for (let subpartition = 0; subpartition < subpartitions; subpartition += 1) {
+      const length = Math.min(
+        recordBytes,
+        (subpartition === 0 ? firstSliceBytes : sliceBytes) - done,
+      )
+      if (length <= 0) continue
       at = (at + 61) % (content.length - recordBytes)
       const record = content.subarray(at, at + length)
       const wait = isBroadcast

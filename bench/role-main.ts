@@ -28,7 +28,7 @@ const handlers: Handlers = {
   append: (shape) => appendFiles(shape),
   readBack: (shape) => readFiles(shape, shape.order),
   openSink: async () => {
-    sink = await openSink()
+    sink ??= await openSink()
     return sink.port
   },
   received: async (bytes) => {

@@ -30,6 +30,8 @@ export class Session {
   readonly producers: readonly RoleProcess[]
   readonly consumers: readonly RoleProcess[]
   readonly reference: RoleProcess
+  /** The other end of the loopback pump, and of what references do at the same time. */
+  readonly sink: RoleProcess
   readonly #idle: RoleProcess
   readonly #idleProbe: Probe
 
@@ -48,6 +50,7 @@ export class Session {
     this.producers = many('producers', options.producerProcesses)
     this.consumers = many('consumers', options.consumerProcesses)
     this.reference = new RoleProcess('reference')
+    this.sink = new RoleProcess('sink')
   }
 
   static async start(options: SessionOptions): Promise<Session> {
@@ -57,6 +60,7 @@ export class Session {
     // Answered when they are up.
     await session.#idle.call('rest', undefined)
     await session.reference.call('rest', undefined)
+    await session.sink.call('rest', undefined)
     await Promise.all(clients.map((client) => client.call('open', cluster.place)))
     return session
   }
@@ -96,7 +100,7 @@ export class Session {
   }
 
   async stop(): Promise<void> {
-    const processes = [...this.producers, ...this.consumers, this.reference, this.#idle]
+    const processes = [...this.producers, ...this.consumers, this.reference, this.sink, this.#idle]
     await Promise.all(processes.map((each) => each.stop()))
     await this.cluster.stop()
   }

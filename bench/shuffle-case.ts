@@ -12,6 +12,7 @@ import {
   parseDataSetId,
   parseJobId,
   type EnvironmentOptions,
+  type JobId,
   type ShuffleDescriptor,
   type ShuffleMaster,
   shuffleServiceFactory,
@@ -22,6 +23,7 @@ import { runFio } from './fio.ts'
 import type { Consumer, ReadTask, TaskResult, WriteTask } from './load-tasks.ts'
 import type { RoleProcess } from './role-process.ts'
 import { type Sample, type Series, megabyte, mebibyte } from './series.ts'
+import { ListWatch } from './list-watch.ts'
 import { Session, type Measured } from './session.ts'
 import { quantileOf } from './statistics.ts'
 
@@ -39,6 +41,8 @@ export interface ShuffleCase {
   readonly partitions: number
   readonly subpartitions: number
   readonly sliceBytes: number
+  /** Of subpartition 0, where it is another. */
+  readonly firstSliceBytes?: number
   readonly recordBytes: number
   /** Partitions open at a time, over all producers. */
   readonly openCount: number
@@ -51,6 +55,8 @@ export interface ShuffleCase {
   readonly codec?: 'lz4' | 'none'
   readonly environmentOptions?: Partial<EnvironmentOptions>
   readonly workerArguments?: readonly string[]
+  /** Beside the first read, as much again is written. */
+  readonly isWrittenMeanwhile?: boolean
 }
 
 export interface CaseSettings {
@@ -68,6 +74,7 @@ export interface CaseSettings {
 
 const appendDepth = 4
 const readDepth = 8
+const pumpBytesMax = 500_000_000
 const releaseTimeoutMs = 60_000
 
 export async function runShuffleCase(
@@ -139,13 +146,15 @@ class Rounds {
     const shape = this.#shape()
     await mkdir(shape.directory, { recursive: true })
     const append = await this.#appendReference(shape)
-    const descriptors = await this.#allocate(`round-${String(round)}`)
+    const descriptors = await this.#allocate(jobId, 'data')
     const written = await this.#write(descriptors, append)
     if (round > 0) this.#written.push(written)
     settings.say(lineOf(shuffle.name, 'write', written))
     for (const [index, way] of shuffle.reads.entries()) {
       const references = await this.#readReferences(shape, way)
-      const sample = await this.#readWay(way, { descriptors, references })
+      const isBeside = shuffle.isWrittenMeanwhile === true && index === 0
+      const beside = isBeside ? await this.#allocate(jobId, 'beside') : []
+      const sample = await this.#readWay(way, { descriptors, beside, references })
       if (round > 0) this.#read[index]?.push(sample)
       settings.say(lineOf(shuffle.name, way.name, sample))
     }
@@ -183,7 +192,10 @@ class Rounds {
       directory: path.join(settings.directory, 'reference'),
       ...shuffle.reference,
       depth: appendDepth,
-      totalBytes: partitions * sliceBytes * (isBroadcast === true ? 1 : subpartitions),
+      totalBytes:
+        partitions *
+        (sliceBytes * (isBroadcast === true ? 0 : subpartitions - 1) +
+          (shuffle.firstSliceBytes ?? sliceBytes)),
       isDirect: settings.isDirect,
     }
   }
@@ -192,7 +204,25 @@ class Rounds {
     const { session, settings } = this.#parts
     const result = await session.reference.call('append', shape)
     const fio = settings.withFio ? await runFio('append', shape) : undefined
-    return { append: rate(result), ...(fio === undefined ? {} : { 'fio append': fio }) }
+    return {
+      append: rate(result),
+      loopback: await this.#pumpReference(shape),
+      ...(fio === undefined ? {} : { 'fio append': fio }),
+    }
+  }
+
+  /** As many connections as the clients have. */
+  async #pumpReference(shape: DiskShape): Promise<number> {
+    const { reference, sink, producers } = this.#parts.session
+    const port = await sink.call('openSink', undefined)
+    const startMs = performance.now()
+    const bytes = await reference.call('pump', {
+      port,
+      connectionCount: producers.length,
+      totalBytes: Math.min(shape.totalBytes, pumpBytesMax),
+    })
+    await sink.call('received', bytes)
+    return bytes / 1000 / (performance.now() - startMs)
   }
 
   async #readReferences(shape: DiskShape, way: ReadWay): Promise<References> {
@@ -201,6 +231,7 @@ class Rounds {
     await dropFromCache(shape.directory)
     const sequential = await session.reference.call('readBack', { ...request, order: 'sequential' })
     const rates: Record<string, number> = { sequential: rate(sequential) }
+    if (shuffle.isWrittenMeanwhile === true) rates['both'] = await this.#bothReference(request)
     if (way.reference === 'random') {
       await dropFromCache(shape.directory)
       const random = { ...request, requestBytes: randomBytes(shuffle), order: 'random' as const }
@@ -215,14 +246,30 @@ class Rounds {
     return rates
   }
 
-  async #allocate(job: string): Promise<ShuffleDescriptor[]> {
+  /** Reads and appends at the same time, each as much as the case does. */
+  async #bothReference(shape: DiskShape): Promise<number> {
+    const { reference, sink } = this.#parts.session
+    const beside = { ...shape, directory: path.join(shape.directory, 'beside'), depth: appendDepth }
+    await mkdir(beside.directory)
+    await dropFromCache(shape.directory)
+    const startMs = performance.now()
+    const results = await Promise.all([
+      reference.call('readBack', { ...shape, order: 'sequential' }),
+      sink.call('append', beside),
+    ])
+    const seconds = (performance.now() - startMs) / 1000
+    await rm(beside.directory, { recursive: true })
+    return results.reduce((sum, { bytes }) => sum + bytes, 0) / megabyte / seconds
+  }
+
+  async #allocate(jobId: JobId, dataSet: string): Promise<ShuffleDescriptor[]> {
     const { shuffle, master } = this.#parts
     return await Promise.all(
       Array.from({ length: shuffle.partitions }, (_, partitionIndex) =>
         master.registerPartitionWithProducer(
-          parseJobId(job),
+          jobId,
           {
-            dataSetId: parseDataSetId('data'),
+            dataSetId: parseDataSetId(dataSet),
             partitionIndex,
             totalPartitions: shuffle.partitions,
             subpartitionCount: shuffle.subpartitions,
@@ -235,41 +282,56 @@ class Rounds {
   }
 
   async #write(descriptors: readonly ShuffleDescriptor[], references: References): Promise<Sample> {
-    const { session, shuffle } = this.#parts
-    const { producers } = session
-    let results: TaskResult[] = []
+    const { session } = this.#parts
+    let results: readonly TaskResult[] = []
     const measured = await session.measure(async () => {
-      const tasks = producers.map((producer, index): Promise<TaskResult> => {
-        const task: WriteTask = {
-          descriptors: descriptors.filter((_, at) => at % producers.length === index),
-          openCount: Math.ceil(shuffle.openCount / producers.length),
-          sliceBytes: shuffle.sliceBytes,
-          recordBytes: shuffle.recordBytes,
-          isBroadcast: shuffle.isBroadcast ?? false,
-          memoryBytes: shuffle.partitionMemoryBytes,
-          isCompressible: shuffle.isCompressible ?? false,
-        }
-        return producer.call('write', task)
-      })
-      results = await Promise.all(tasks)
+      results = await this.#writeAll(descriptors)
       await syncFiles(session.cluster.dataDirectory)
     })
     const storedBytes = results.reduce((sum, { storedBytes: stored }) => sum + stored, 0)
     return sampleOf({ measured, results, references, figures: { 'stored bytes': storedBytes } })
   }
 
+  #writeAll(descriptors: readonly ShuffleDescriptor[]): Promise<TaskResult[]> {
+    const { session, shuffle } = this.#parts
+    const { producers } = session
+    return Promise.all(
+      producers.map((producer, index): Promise<TaskResult> => {
+        const task: WriteTask = {
+          descriptors: descriptors.filter((_, at) => at % producers.length === index),
+          openCount: Math.ceil(shuffle.openCount / producers.length),
+          sliceBytes: shuffle.sliceBytes,
+          firstSliceBytes: shuffle.firstSliceBytes,
+          recordBytes: shuffle.recordBytes,
+          isBroadcast: shuffle.isBroadcast ?? false,
+          memoryBytes: shuffle.partitionMemoryBytes,
+          isCompressible: shuffle.isCompressible ?? false,
+        }
+        return producer.call('write', task)
+      }),
+    )
+  }
+
   async #readWay(
     way: ReadWay,
-    round: { readonly descriptors: readonly ShuffleDescriptor[]; readonly references: References },
+    round: {
+      readonly descriptors: readonly ShuffleDescriptor[]
+      /** Written at the same time. */
+      readonly beside: readonly ShuffleDescriptor[]
+      readonly references: References
+    },
   ): Promise<Sample> {
     const { session, shuffle } = this.#parts
     await dropFromCache(session.cluster.dataDirectory)
+    const { descriptors, beside } = round
     const results: TaskResult[] = []
+    const watch = new ListWatch(session.cluster)
     const measured = await session.measure(async () => {
+      const writing = beside.length === 0 ? undefined : this.#writeAll(beside)
       for (const group of way.groups) {
         const tasks = share(session.consumers, group).map(([consumer, consumers]) => {
           const task: ReadTask = {
-            descriptors: round.descriptors,
+            descriptors,
             consumers,
             memoryBytes: shuffle.gateMemoryBytes,
           }
@@ -277,13 +339,18 @@ class Rounds {
         })
         results.push(...(await Promise.all(tasks)))
       }
+      checkBytes(way, shuffle, results)
+      if (writing === undefined) return
+      results.push(...(await writing))
+      await syncFiles(session.cluster.dataDirectory)
     })
+    const lists = await watch.stop()
     const storedBytes = results.reduce((sum, { storedBytes: stored }) => sum + stored, 0)
-    checkBytes(way, shuffle, results)
     const finished = results.flatMap(({ finishedMs }) => finishedMs)
     const figures = {
       'device bytes per delivered': measured.worker.readBytes / storedBytes,
       'last consumer over median': Math.max(...finished) / quantileOf(finished, 0.5),
+      ...lists,
     }
     return sampleOf({ measured, results, references: round.references, figures })
   }
@@ -312,17 +379,14 @@ function sampleOf(parts: {
 
 /** What was read must be what was written, to the byte. */
 function checkBytes(way: ReadWay, shuffle: ShuffleCase, results: readonly TaskResult[]): void {
-  const wanted = way.groups
-    .flat()
-    .reduce(
-      (sum, consumer) => sum + (consumer.last - consumer.first + 1) * consumer.inputs.length,
-      0,
-    )
+  const { sliceBytes, firstSliceBytes = sliceBytes } = shuffle
+  const wanted = way.groups.flat().reduce((sum, { first, last, inputs }) => {
+    const ofOne = (last - first + 1) * sliceBytes + (first === 0 ? firstSliceBytes - sliceBytes : 0)
+    return sum + ofOne * inputs.length
+  }, 0)
   const bytes = results.reduce((sum, result) => sum + result.bytes, 0)
-  if (bytes === wanted * shuffle.sliceBytes) return
-  throw new Error(
-    `${way.name}: ${String(bytes)} bytes came back of ${String(wanted * shuffle.sliceBytes)}`,
-  )
+  if (bytes === wanted) return
+  throw new Error(`${way.name}: ${String(bytes)} bytes came back of ${String(wanted)}`)
 }
 
 function share(

@@ -8,7 +8,16 @@ import { isFioInstalled } from './fio.ts'
 import { type BenchResult, gigabyte, type Series } from './series.ts'
 import { type CaseSettings, runShuffleCase, type ShuffleCase } from './shuffle-case.ts'
 import { runSmallShuffles } from './small-shuffles.ts'
-import { shuffleReadCases, writeCases } from './workloads.ts'
+import { runControlPlane } from './control-plane.ts'
+import {
+  broadcastCase,
+  openChannelsCase,
+  optionCases,
+  shuffleReadCases,
+  skewCase,
+  togetherCase,
+  writeCases,
+} from './workloads.ts'
 
 export interface SuiteContext {
   readonly directory: string
@@ -25,6 +34,7 @@ export async function runSuite(options: BenchOptions, context: SuiteContext): Pr
     series.push(...(await runShuffleCase(shuffle, settings)))
   }
   if (wants('g')) series.push(...(await runSmallShuffles(options, settings)))
+  if (wants('h')) series.push(...(await runControlPlane(options, settings)))
   const isWanted = ({ workload }: Series) => options.only.includes(workload)
   return { startedAt, machine: machine(), options: { ...options }, series: series.filter(isWanted) }
 }
@@ -35,6 +45,11 @@ function casesOf(options: BenchOptions): ShuffleCase[] {
   return [
     ...(wants('a', 'b') ? writeCases(scale) : []),
     ...(wants('c') ? shuffleReadCases(scale) : []),
+    ...(wants('d') ? [togetherCase(scale)] : []),
+    ...(wants('e') ? [broadcastCase(scale)] : []),
+    ...(wants('f') ? [skewCase(scale)] : []),
+    ...(wants('i') ? optionCases(scale) : []),
+    ...(wants('j') ? [openChannelsCase(scale)] : []),
   ]
 }
 

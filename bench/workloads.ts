@@ -109,6 +109,117 @@ function shuffleRead(shape: {
   }
 }
 
+/** (d) written and read at the same time. */
+export function togetherCase(scale: Scale): ShuffleCase {
+  const shuffle = fewPartitions({ ...scale, bytes: scale.bytes / 2 })
+  return {
+    ...shuffle,
+    workload: 'd',
+    name: 'written first, half of the bytes',
+    isWrittenMeanwhile: true,
+    reads: shuffle.reads.map((way) => ({
+      ...way,
+      workload: 'd',
+      name: 'whole read by 8 consumers with a write by 8 producers beside it',
+    })),
+  }
+}
+
+/** (e) every record for every consumer: stored once, read by each. */
+export function broadcastCase(scale: Scale): ShuffleCase {
+  const [partitions, consumers] = [8, 16]
+  return {
+    workload: 'e',
+    name: 'write, 8 partitions broadcast to 16',
+    partitions,
+    subpartitions: consumers,
+    sliceBytes: sliceOf(scale.bytes / partitions / consumers),
+    recordBytes: 4 * kibibyte - 4,
+    openCount: 8,
+    partitionMemoryBytes: 8 * mebibyte,
+    gateMemoryBytes: 8 * mebibyte,
+    isBroadcast: true,
+    reference: { fileCount: partitions, requestBytes: mebibyte },
+    reads: [
+      {
+        workload: 'e',
+        name: 'read, 8 partitions broadcast to 16',
+        groups: [subpartitionConsumers(consumers, partitions)],
+        reference: 'sequential',
+      },
+    ],
+  }
+}
+
+/** (f) one consumer of a hundred has nine tenths of all. */
+export function skewCase(scale: Scale): ShuffleCase {
+  const [partitions, consumers] = [16, 100]
+  const partitionBytes = scale.bytes / partitions
+  return {
+    workload: 'f',
+    name: 'write, 16 by 100, nine tenths for one',
+    partitions,
+    subpartitions: consumers,
+    sliceBytes: sliceOf((partitionBytes * 0.1) / (consumers - 1)),
+    firstSliceBytes: sliceOf(partitionBytes * 0.9),
+    recordBytes: 4 * kibibyte - 4,
+    openCount: 8,
+    partitionMemoryBytes: 8 * mebibyte,
+    gateMemoryBytes: 2 * mebibyte,
+    reference: { fileCount: partitions, requestBytes: mebibyte },
+    reads: [
+      {
+        workload: 'f',
+        name: 'read, 16 by 100, nine tenths for one',
+        groups: [subpartitionConsumers(consumers, partitions)],
+        reference: 'sequential',
+      },
+    ],
+  }
+}
+
+/** (i) what LZ4 and the sync of a commit cost, and many commits. */
+export function optionCases(scale: Scale): ShuffleCase[] {
+  const few = fewPartitions({ ...scale, bytes: scale.bytes / 3 })
+  const variant = (text: string, changes: Partial<ShuffleCase>): ShuffleCase => ({
+    ...few,
+    ...changes,
+    workload: 'i',
+    name: `write, ${text}`,
+    reads: few.reads.map((way) => ({ ...way, workload: 'i', name: `whole read, ${text}` })),
+  })
+  return [
+    variant('rows, not compressed', { isCompressible: true }),
+    variant('rows, LZ4', { isCompressible: true, codec: 'lz4' }),
+    variant('commits synced', { workerArguments: ['--durability=sync'] }),
+  ]
+}
+
+/** (j) every one of a thousand open channels lists a thousand partitions. */
+export function openChannelsCase(scale: Scale): ShuffleCase {
+  const count = scale.isQuick ? 100 : 1000
+  return {
+    workload: 'j',
+    name: `write, ${String(count)} partitions of ${String(count)} slices`,
+    partitions: count,
+    subpartitions: count,
+    sliceBytes: 512,
+    recordBytes: 512,
+    openCount: 8,
+    partitionMemoryBytes: 2 * mebibyte,
+    gateMemoryBytes: 4 * 32 * kibibyte,
+    reference: { fileCount: 16, requestBytes: mebibyte },
+    reads: [
+      {
+        workload: 'j',
+        name: `read, ${String(count)} partitions by ${String(count)} channels`,
+        groups: [subpartitionConsumers(count, count)],
+        reference: 'sequential',
+      },
+    ],
+  }
+}
+
 /** Neighbouring subpartitions are read at the same time, as a runtime starts its tasks. */
 function tenths(consumers: readonly Consumer[]): (readonly Consumer[])[] {
   const size = Math.ceil(consumers.length / 10)

@@ -1,12 +1,27 @@
 import { describe, expect, it } from 'vitest'
+import type { ShuffleCase } from '../../bench/shuffle-case.ts'
 import {
+  broadcastCase,
+  openChannelsCase,
+  optionCases,
   shuffleReadCases,
+  skewCase,
   subpartitionConsumers,
+  togetherCase,
   wholePartitions,
   writeCases,
 } from '../../bench/workloads.ts'
 
 const full = { bytes: 1_500_000_000, isQuick: false }
+
+const allCases: readonly ShuffleCase[] = [
+  ...writeCases(full),
+  ...shuffleReadCases(full),
+  togetherCase(full),
+  broadcastCase(full),
+  skewCase(full),
+  ...optionCases(full),
+]
 
 describe('workloads', () => {
   it('each moves about the bytes of a round', () => {
@@ -18,7 +33,7 @@ describe('workloads', () => {
   })
 
   it('every way of reading reads each slice once', () => {
-    for (const shape of [...writeCases(full), ...shuffleReadCases(full)]) {
+    for (const shape of allCases) {
       for (const way of shape.reads) {
         const slices = new Set<string>()
         let count = 0
@@ -34,6 +49,27 @@ describe('workloads', () => {
         expect(slices.size).toBe(count)
       }
     }
+  })
+
+  it('one consumer of a skewed shuffle has nine tenths of it', () => {
+    const shape = skewCase(full)
+    const rest = shape.sliceBytes * (shape.subpartitions - 1)
+    const first = shape.firstSliceBytes ?? 0
+    expect(first / (first + rest)).toBeCloseTo(0.9, 2)
+    expect((first + rest) * shape.partitions).toBeGreaterThan(full.bytes * 0.95)
+  })
+
+  it('broadcast data is delivered once for each consumer', () => {
+    const { sliceBytes, partitions, subpartitions, isBroadcast } = broadcastCase(full)
+    expect(isBroadcast).toBe(true)
+    expect(sliceBytes * partitions * subpartitions).toBeGreaterThan(full.bytes * 0.95)
+  })
+
+  it('a thousand channels list a thousand partitions', () => {
+    const shape = openChannelsCase(full)
+    const listed = shape.reads[0]?.groups[0]?.map(({ inputs }) => inputs.length)
+    expect(listed).toHaveLength(1000)
+    expect(new Set(listed)).toEqual(new Set([1000]))
   })
 
   it('a tenth at a time is ten groups of neighbours', () => {

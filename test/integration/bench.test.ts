@@ -1,5 +1,5 @@
-// The bench once, small: every workload runs to its end and its results have the shape that the report
-// is made of. What comes out of it here says nothing about speed.
+// The bench once, small: a workload of each kind of program in it runs to its end, and its results have
+// the shape that the report is made of. What comes out of it here says nothing about speed.
 
 import { execFile } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
@@ -12,7 +12,7 @@ import { withTemporaryDirectory } from '../support/temporary-directory.ts'
 
 const run = promisify(execFile)
 
-it('runs all workloads, writes its results and its plots', async () => {
+it('runs its workloads, writes its results and its plots', async () => {
   if (process.platform !== 'linux') {
     process.stdout.write('not Linux: the bench was not run\n')
     return
@@ -22,12 +22,23 @@ it('runs all workloads, writes its results and its plots', async () => {
     const plots = path.join(directory, 'plots')
     const { stdout } = await run(process.execPath, [
       path.join(projectRoot, 'dist', 'bench', 'main.js'),
-      ...['--quick', '--rounds', '1', '--bytes', '4000000', '--jobs', '64', '--profile'],
+      ...[
+        '--only',
+        'a,d,g,h',
+        '--quick',
+        '--rounds',
+        '1',
+        '--bytes',
+        '4000000',
+        '--jobs',
+        '64',
+        '--profile',
+      ],
       ...['--directory', path.join(directory, 'data'), '--output', output, '--plots', plots],
     ])
     const result = JSON.parse(await readFile(output, 'utf8')) as BenchResult
     const letters = [...new Set(result.series.map(({ workload }) => workload))]
-    expect(letters).toEqual(expect.arrayContaining(['a', 'b', 'c', 'g']))
+    expect(letters).toEqual(['a', 'd', 'g', 'h'])
     for (const { samples, name } of result.series) {
       expect(samples, name).toHaveLength(1)
       for (const sample of samples) {
