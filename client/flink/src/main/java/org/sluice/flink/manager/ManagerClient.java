@@ -10,6 +10,7 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.ThreadLocalRandom;
@@ -40,6 +41,7 @@ public final class ManagerClient implements AutoCloseable {
   private final String token;
   private final HttpClient http;
   private final ScheduledExecutorService executor;
+  private final FailureReports reports = new FailureReports(this);
   private long highestEpoch;
   private volatile boolean isClosed;
 
@@ -202,9 +204,12 @@ public final class ManagerClient implements AutoCloseable {
     return full / 2 + ThreadLocalRandom.current().nextLong(full / 2 + 1);
   }
 
-  private void schedule(Runnable action, long delayMs) {
-    if (!isClosed) {
+  /** Not after the end of the client. */
+  void schedule(Runnable action, long delayMs) {
+    try {
       executor.schedule(action, delayMs, TimeUnit.MILLISECONDS);
+    } catch (RejectedExecutionException error) {
+      LOG.debug("the client of the shuffle manager is closed", error);
     }
   }
 
@@ -231,22 +236,7 @@ public final class ManagerClient implements AutoCloseable {
 
   /** What a task saw, for the events of the manager. Best effort: never waited for. */
   public void reportFailure(PartitionKey key, String workerId, ErrorCode code) {
-    ObjectNode failure = object();
-    failure.put("dataSetId", key.dataSetId());
-    failure.put("partitionIndex", Integer.toUnsignedLong(key.partitionIndex()));
-    failure.put("attemptId", key.attemptId());
-    failure.put("workerId", workerId);
-    failure.put("code", code.name());
-    ObjectNode body = object();
-    body.set("failures", array().add(failure));
-    body.set("timeInStateMs", object());
-    call("POST", "/v1/jobs/" + segment(key.jobId()) + "/reports", body, 0, 0)
-        .whenComplete(
-            (answer, error) -> {
-              if (error != null) {
-                LOG.debug("a report to the manager was dropped", error);
-              }
-            });
+    reports.add(key, workerId, code);
   }
 
   @Override

@@ -34,6 +34,8 @@ final class PartitionRequests {
   /** Requests that come within it go in one call. */
   private static final long GATHER_MS = 5;
   private static final int BATCH_MAX = 4_000;
+  /** Addresses remembered: those of a large cluster, also after some restarts. */
+  private static final int WORKERS_MAX = 16_384;
 
   /** One partition that is asked for. */
   private static final class Request {
@@ -189,7 +191,9 @@ final class PartitionRequests {
       releases.release(batch.job, batch.keys());
       return;
     }
-    // Descriptors of one stage are serialised together: the same object is once.
+    if (workers.size() > WORKERS_MAX) {
+      workers.clear();
+    }
     String dataSetId = batch.facts.get("dataSetId").asText();
     for (int index = 0; index < batch.requests.size(); index++) {
       Request request = batch.requests.get(index);

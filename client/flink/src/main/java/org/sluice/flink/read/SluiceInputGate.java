@@ -200,10 +200,15 @@ public final class SluiceInputGate extends IndexedInputGate {
   }
 
   private void fail(InputPartition partition, ShuffleException error) throws IOException {
-    LOG.warn("{}: {}", this, error.getMessage());
+    LOG.debug("{}: {}", this, error.getMessage());
     services.manager.reportFailure(
         partition.key, partition.descriptor.worker().workerId(), error.code());
     if (failure.add(partition, error)) {
+      LOG.warn(
+          "{}: {}; the task fails in {} ms, when the JobManager has heard of all that is lost",
+          this,
+          error.getMessage(),
+          failure.delayMs());
       services.connections.schedule(
           () -> queue.add(new GateQueue.Due(null)), failure.delayMs() + 1);
     }

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.net.URI;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -121,6 +122,24 @@ class ManagerClientTest {
     assertEquals(3, failure.get("partitionIndex").asInt());
     client.close();
     client.reportFailure(key, "worker-1", ErrorCode.DATA_CORRUPT);
+  }
+
+  @Test
+  @DisplayName("many failures of a moment are one report of a job, which is bounded")
+  void reports() throws Exception {
+    PartitionKey other = new PartitionKey("app.other", "data-set", 3, "attempt");
+    client.reportFailure(other, "worker-1", ErrorCode.DISK_FAILED);
+    for (int count = 0; count < 1000; count++) {
+      client.reportFailure(key, "worker-1", ErrorCode.WORKER_UNREACHABLE);
+    }
+    manager.await("POST", "/v1/jobs/app.other/reports");
+    manager.await("POST", "/v1/jobs/app.job/reports");
+    List<FakeManager.Call> calls = manager.calls("POST", "/v1/jobs/app.job/reports");
+    assertTrue(calls.size() < 100, calls.size() + " calls");
+    for (FakeManager.Call call : calls) {
+      int failures = call.body.path("failures").size();
+      assertTrue(failures > 0 && failures <= 256, failures + " failures");
+    }
   }
 
   @Test
