@@ -26,6 +26,7 @@ import org.apache.flink.runtime.shuffle.PartitionDescriptor;
 import org.apache.flink.runtime.shuffle.PartitionWithMetrics;
 import org.apache.flink.runtime.shuffle.ProducerDescriptor;
 import org.apache.flink.runtime.shuffle.ShuffleDescriptor;
+import org.apache.flink.runtime.shuffle.ShuffleMaster;
 import org.apache.flink.runtime.shuffle.ShuffleMasterContext;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.sluice.flink.ShuffleException;
@@ -35,7 +36,7 @@ import org.sluice.flink.support.FakeManager;
 import org.sluice.flink.wire.ErrorCode;
 
 /** A ShuffleMaster with a fake manager, as a JobManager uses it. */
-final class MasterFixture implements AutoCloseable {
+public final class MasterFixture implements AutoCloseable {
   final FakeManager manager;
   final SluiceShuffleMaster master;
   final IntermediateDataSetID dataSet = new IntermediateDataSetID();
@@ -79,12 +80,12 @@ final class MasterFixture implements AutoCloseable {
   }
 
   /** A job as Flink tells of it; keeps what it was told to give up. */
-  static final class Job implements JobShuffleContext {
-    final JobID id;
+  public static final class Job implements JobShuffleContext {
+    public final JobID id;
     final List<Collection<ResultPartitionID>> stopped = new CopyOnWriteArrayList<>();
     volatile int failures;
 
-    Job() {
+    public Job() {
       this(new JobID());
     }
 
@@ -130,6 +131,16 @@ final class MasterFixture implements AutoCloseable {
 
   CompletableFuture<ShuffleDescriptor> ask(Job job, int index, ResultPartitionType type)
       throws Exception {
+    return ask(master, job, dataSet, index, type);
+  }
+
+  public static CompletableFuture<ShuffleDescriptor> ask(
+      ShuffleMaster<ShuffleDescriptor> master,
+      Job job,
+      IntermediateDataSetID dataSet,
+      int index,
+      ResultPartitionType type)
+      throws Exception {
     return master.registerPartitionWithProducer(
         job.id,
         new PartitionDescriptor(
@@ -149,7 +160,7 @@ final class MasterFixture implements AutoCloseable {
             1234));
   }
 
-  static SluiceShuffleDescriptor placed(CompletableFuture<ShuffleDescriptor> asked)
+  public static SluiceShuffleDescriptor placed(CompletableFuture<ShuffleDescriptor> asked)
       throws Exception {
     return (SluiceShuffleDescriptor) asked.get(Await.DEADLINE_MS, TimeUnit.MILLISECONDS);
   }
@@ -166,7 +177,7 @@ final class MasterFixture implements AutoCloseable {
     return placed;
   }
 
-  static ShuffleException failure(CompletableFuture<?> asked) throws Exception {
+  public static ShuffleException failure(CompletableFuture<?> asked) throws Exception {
     try {
       throw new AssertionError(
           "it was answered: " + asked.get(Await.DEADLINE_MS, TimeUnit.MILLISECONDS));

@@ -14,6 +14,7 @@ import org.apache.flink.runtime.io.network.api.EndOfData;
 import org.apache.flink.runtime.io.network.api.EndOfPartitionEvent;
 import org.apache.flink.runtime.io.network.api.StopMode;
 import org.apache.flink.runtime.io.network.buffer.Buffer;
+import org.apache.flink.runtime.io.network.buffer.BufferPool;
 import org.apache.flink.runtime.io.network.buffer.NetworkBufferPool;
 import org.apache.flink.runtime.io.network.partition.ResultPartitionType;
 import org.apache.flink.runtime.io.network.partition.consumer.BufferOrEvent;
@@ -49,6 +50,7 @@ final class GateFixture implements AutoCloseable {
   long idleMs = NEVER_MS;
   long failureDelayMs = NEVER_MS;
   SluiceInputGate gate;
+  BufferPool pool;
 
   private final ManagerClient client = manager.client();
   private final ConnectionPool connections =
@@ -81,7 +83,7 @@ final class GateFixture implements AutoCloseable {
             ResultPartitionType.BLOCKING,
             inputs,
             Descriptors.BUFFER_SIZE,
-            () -> buffers.createBufferPool(BUFFERS, BUFFERS),
+            () -> pool = buffers.createBufferPool(BUFFERS, BUFFERS),
             new ReadServices(connections, new Locator(connections, client), client),
             new ReadSettings(unreachableMs, retryMs, idleMs, failureDelayMs),
             metrics);

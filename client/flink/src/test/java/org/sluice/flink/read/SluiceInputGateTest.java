@@ -12,6 +12,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
+import org.apache.flink.core.memory.MemorySegment;
 import org.apache.flink.runtime.execution.CancelTaskException;
 import org.apache.flink.runtime.io.PullingAsyncDataInput.EndOfDataStatus;
 import org.apache.flink.runtime.io.network.api.EndOfData;
@@ -624,6 +625,43 @@ class SluiceInputGateTest {
     f.open();
     f.pollUntil("it dials", () -> f.worker.connectionCount() == 1);
     closeFromElsewhere();
+  }
+
+  @Test
+  @DisplayName("without buffers no channel is opened; it is when they come back")
+  void waitsForBuffers() throws Exception {
+    f.input(0, 0);
+    f.open();
+    List<MemorySegment> taken = takeAll();
+    f.pollUntil("it is connected", () -> f.worker.connectionCount() == 1);
+    f.pollNothing();
+    assertEquals(0, f.worker.frameCount());
+    taken.forEach(f.pool::recycle);
+    f.opened();
+  }
+
+  private List<MemorySegment> takeAll() {
+    List<MemorySegment> taken = new ArrayList<>();
+    for (int count = 0; count < GateFixture.BUFFERS; count++) {
+      taken.add(f.pool.requestMemorySegment());
+    }
+    return taken;
+  }
+
+  @Test
+  @DisplayName("cancelled while it waits for buffers, it takes none any more")
+  void closedForBuffers() throws Exception {
+    f.input(0, 0);
+    f.open();
+    List<MemorySegment> taken = takeAll();
+    f.pollUntil("it is connected", () -> f.worker.connectionCount() == 1);
+    Thread canceler = new Thread(f.gate::close, "canceler");
+    canceler.start();
+    canceler.join(Await.DEADLINE_MS);
+    assertThrows(CancelTaskException.class, () -> f.poll());
+    taken.forEach(f.pool::recycle);
+    f.awaitAllReturned();
+    assertEquals(0, f.worker.frameCount());
   }
 
   @Test

@@ -363,6 +363,35 @@ class SluiceResultPartitionTest {
   }
 
   @Test
+  @DisplayName("events without end leave in regions of their own, and none is lost")
+  void manyEvents() throws Exception {
+    f.open(2);
+    int count = 2500;
+    TaskThread<Void> task =
+        task(
+            () -> {
+              for (int event = 0; event < count; event++) {
+                f.partition.broadcastEvent(EndOfSuperstepEvent.INSTANCE, false);
+              }
+              f.partition.finish();
+            });
+    f.opened();
+    int events = 0;
+    long bytes = 0;
+    int regions = 0;
+    while (events < count + 1) {
+      PartitionFixture.Region region = f.region();
+      assertTrue(region.byteCount <= region.boundBytes());
+      regions++;
+      events += region.entries.size();
+      bytes += region.byteCount;
+    }
+    f.commit(regions, events, bytes);
+    task.get();
+    assertEquals(3, regions);
+  }
+
+  @Test
   @DisplayName("Flink's own manager of partitions knows nothing of it")
   void notRegistered() throws Exception {
     f.open(2);
