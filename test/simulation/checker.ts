@@ -159,6 +159,9 @@ export class Checker {
   *#workersAndMasters(): Generator<string, void> {
     const { jobs, cluster } = this.#context
     const held = new Set(jobs().flatMap((job) => job.heldKeys))
+    for (const life of jobs().flatMap((job) => job.untold)) {
+      yield `${life} was replaced and does not know it`
+    }
     const stored = new Set<string>()
     for (const worker of cluster.workers) {
       if (!worker.isUp) {

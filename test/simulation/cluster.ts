@@ -33,6 +33,9 @@ export const times = {
   releasedReadersMs: 20_000,
 } as const
 
+/** Low enough to be passed by a stranger in no time, and never by the jobs. */
+export const limits = { channelsPerConnection: 64, openWrites: 40, jobPartitions: 400 } as const
+
 export interface ClusterContext {
   readonly virtual: VirtualWorld
   readonly tap: FrameTap
@@ -126,6 +129,7 @@ function startManager(context: ClusterContext, process: SimProcess): Promise<Shu
     settleMs: times.settleMs,
     jobTimeoutMs: times.jobTimeoutMs,
     expectedWorkers: plan.workerCount,
+    jobPartitionsMax: limits.jobPartitions,
   })
   return ShuffleManager.start({
     world: process.world,
@@ -162,6 +166,8 @@ function startWorker(
     regionTimeoutMs: 8_000,
     commitTimeoutMs: 15_000,
     drainTimeoutMs: 2_000,
+    channelsPerConnectionMax: limits.channelsPerConnection,
+    openWritesMax: limits.openWrites,
   })
   // Less than the option allows, so that memory is short at times, and cheap to make.
   const options: WorkerOptions = { ...values, memoryBytes: 384 * plan.workerBufferBytes }

@@ -1,5 +1,7 @@
 // Makes the faults of a plan happen, each for its time, and counts those that hit something.
 
+import type { Logger } from '../../client/common/log.ts'
+import type { ShuffleWorker } from '../../shuffle-worker/worker.ts'
 import type { FaultRule, InjectedFault, OperationKind } from '../support/virtual-disk-faults.ts'
 import type { VirtualDisk } from '../support/virtual-disk.ts'
 import type { VirtualLink } from '../support/virtual-link.ts'
@@ -9,7 +11,9 @@ import type { Coverage } from './coverage.ts'
 import type { FaultKind, FaultPlan } from './fault-plan.ts'
 import type { SeenMessage } from './frame-tap.ts'
 import type { SimJob } from './job.ts'
+import { Operator } from './operator.ts'
 import type { SimProcess } from './process.ts'
+import { Stranger, type StrangerTarget } from './stranger.ts'
 import type { Truth } from './truth.ts'
 
 export interface InjectorContext {
@@ -19,12 +23,16 @@ export interface InjectorContext {
   readonly truth: Truth
   readonly coverage: Coverage
   readonly note: (text: string) => void
+  readonly find: (finding: string) => void
+  readonly loggerOf: (host: string) => Logger
 }
 
 type Inject = (fault: FaultPlan) => void
 
 /** What hung may answer late. */
 const touchedAfterMs = 5_000
+/** A disk is given up when it has failed for so long. */
+const lookAgainMs = 12_000
 const plentyBytes = 2 ** 40
 const changing: readonly OperationKind[] = [
   'write',
@@ -40,6 +48,8 @@ export class FaultInjector {
   readonly #context: InjectorContext
   readonly #atMessage = new Map<number, (message: SeenMessage) => void>()
   readonly #undo = new Set<() => void>()
+  readonly #atName = new Set<{ readonly pattern: RegExp; readonly strike: () => void }>()
+  readonly #underWay = new Set<Promise<void>>()
   readonly #kinds: Readonly<Record<FaultKind, Inject>>
   /** Directories whose calls fail, hang or are slow, by `host path`, and until when that may show. */
   readonly #touched = new Map<string, number>()
@@ -49,6 +59,10 @@ export class FaultInjector {
   count = 0
   /** Faults that hit something after a partition had been committed. */
   hitsAfterCommit = 0
+  /** Until then a worker may still be started again. */
+  restlessUntilMs = 0
+  /** A living job master was replaced by another one. */
+  hasReplaced = false
   /** Stored bytes were changed: DATA_CORRUPT may come. */
   hasDamaged = false
   /** Committed data may be gone: PARTITION_NOT_FOUND may come. */
@@ -77,6 +91,11 @@ export class FaultInjector {
   }
 
   onMessage(message: SeenMessage): void {
+    for (const waiting of this.#atName) {
+      if (!waiting.pattern.test(message.name)) continue
+      this.#atName.delete(waiting)
+      this.#context.virtual.clock.schedule(0, waiting.strike)
+    }
     const strike = this.#atMessage.get(message.number)
     if (strike === undefined) return
     this.#atMessage.delete(message.number)
@@ -86,10 +105,16 @@ export class FaultInjector {
     })
   }
 
+  /** When what the faults have begun has come to its end. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#underWay)
+  }
+
   /** Everything that lasts is over, nothing more comes, and what is down is started. */
   healAll(): void {
     this.#isOver = true
     this.#atMessage.clear()
+    this.#atName.clear()
     for (const undo of [...this.#undo]) undo()
     for (const worker of this.#context.cluster.workers)
       this.#disk(worker).stopAt(0, 'before', () => undefined)
@@ -133,15 +158,23 @@ export class FaultInjector {
           })
         })
       },
+      'link-slow': (fault) => {
+        this.#withLink(fault, (link) => {
+          const bytesPerMs = 0.2 + (fault.other % 20)
+          for (const side of [link.client, link.server]) side.outgoing.slow(bytesPerMs)
+          this.#later(fault.durationMs, () => {
+            for (const side of [link.client, link.server]) side.outgoing.slow(undefined)
+          })
+        })
+      },
       'network-partition': (fault) => {
-        const hosts = this.#hosts()
-        const one = hosts[fault.target % hosts.length] ?? managerHost
-        const other = hosts[fault.other % hosts.length] ?? managerHost
-        if (one === other) return
-        this.#hit(fault)
-        network.partition(one, other)
-        this.#later(fault.durationMs, () => {
-          network.heal(one, other)
+        this.#between(fault, (one, other) => {
+          network.partition(one, other)
+        })
+      },
+      'one-way-partition': (fault) => {
+        this.#between(fault, (one, other) => {
+          network.partitionOneWay(one, other)
         })
       },
       'connect-refused': (fault) => {
@@ -188,6 +221,15 @@ export class FaultInjector {
       'disk-short-write': (fault) => {
         const code = fault.other % 2 === 0 ? 'EIO' : 'ENOSPC'
         this.#rule(fault, { fault: { kind: 'short', code }, operation: 'write', times: 1 })
+      },
+      'disk-short-read': (fault) => {
+        // What is missing may be taken for damage, and then it is lost.
+        this.hasDamaged = true
+        const times = 1 + (fault.other % 3)
+        this.#rule(
+          { ...fault, after: fault.after % 4 },
+          { fault: { kind: 'short-read' }, operation: 'read', times },
+        )
       },
       'disk-slow': (fault) => {
         this.#rule(fault, { fault: { kind: 'slow', delayMs: 1 + (fault.other % 800) } })
@@ -292,6 +334,12 @@ export class FaultInjector {
           this.#kill(cluster.manager, fault)
         })
       },
+      'manager-killed-after-release': (fault) => {
+        this.#onMessageNamed(/^HTTP answer POST .*release 200$/, () => {
+          this.#hit(fault)
+          this.#kill(cluster.manager, fault)
+        })
+      },
       'manager-paused': (fault) => {
         this.#pause(cluster.manager.process, fault)
       },
@@ -317,6 +365,34 @@ export class FaultInjector {
       'master-paused': (fault) => {
         this.#pause(pickOne(this.#context.jobs(), fault.target).process, fault)
       },
+      'master-replaced': (fault) => {
+        if (!pickOne(this.#context.jobs(), fault.target).replaceMaster()) return
+        this.hasReplaced = true
+        this.#hit(fault)
+      },
+      'process-killed-at-event': (fault) => {
+        const members = [cluster.manager, ...cluster.workers, ...cluster.taskHosts]
+        const member = pickOne(members, fault.target)
+        this.#context.virtual.clock.afterEvents(fault.after, () => {
+          if (this.#isOver) return
+          this.#hit(fault)
+          this.#kill(member, fault)
+        })
+      },
+      'worker-drained': (fault) => {
+        const worker = this.#worker(fault)
+        if (worker.running === undefined) return
+        this.#hit(fault)
+        this.#drain(worker, worker.running.workerId, fault)
+      },
+      stranger: (fault) => {
+        const worker = this.#worker(fault)
+        const { running } = worker
+        if (!worker.isUp || running === undefined) return
+        this.#hit(fault)
+        const jobName = pickOne(this.#context.jobs(), fault.target).plan.name
+        this.#meetStranger(fault, { host: worker.host, worker: running, jobName })
+      },
       'wall-clock-jump': (fault) => {
         const day = 86_400_000
         const byMs = (fault.other % 2 === 0 ? 1 : -1) * fault.after * (day / 256)
@@ -330,6 +406,43 @@ export class FaultInjector {
   #hit(fault: FaultPlan): void {
     this.#context.coverage.fault(fault.kind)
     if (this.#context.truth.partitionsCommitted > 0) this.hitsAfterCommit += 1
+  }
+
+  #drain(worker: Member<ShuffleWorker>, workerId: string, fault: FaultPlan): void {
+    const { cluster, loggerOf, find } = this.#context
+    this.#names += 1
+    const name = `operator-${String(this.#names)}`
+    const operator = new Operator(cluster.context, { name, logger: loggerOf(name) })
+    const done = operator.setService(worker, workerId, 'draining')
+    this.#later(fault.durationMs, () => {
+      this.#work(async () => {
+        await done
+        const isTaken = await operator.setService(worker, workerId, 'serving')
+        await operator.close()
+        if (!isTaken) find(`${workerId} could not be put back into service`)
+      })
+    })
+  }
+
+  #meetStranger(fault: FaultPlan, target: StrangerTarget): void {
+    const { cluster, loggerOf, find } = this.#context
+    this.#names += 1
+    const name = `stranger-${String(this.#names)}`
+    const stranger = new Stranger(cluster.context, { name, logger: loggerOf(name) })
+    this.#work(async () => {
+      const complaint = await stranger.perform(fault.other, target)
+      stranger.process.kill()
+      if (complaint !== undefined) find(complaint)
+    })
+  }
+
+  /** Something that takes time; {@link settled} waits for it. */
+  #work(run: () => Promise<void>): void {
+    const work = run().catch((error: unknown) => {
+      this.#context.find(`a fault failed itself: ${String(error)}`)
+    })
+    this.#underWay.add(work)
+    void work.then(() => this.#underWay.delete(work))
   }
 
   #hosts(): readonly string[] {
@@ -356,6 +469,21 @@ export class FaultInjector {
     }
   }
 
+  /** Between two machines, for a time. */
+  #between(fault: FaultPlan, act: (one: string, other: string) => void): void {
+    const { network } = this.#context.virtual
+    const hosts = this.#hosts()
+    const one = hosts[fault.target % hosts.length] ?? managerHost
+    const other = hosts[fault.other % hosts.length] ?? managerHost
+    if (one === other) return
+    this.#hit(fault)
+    this.#context.note(`  ${one} and ${other}`)
+    act(one, other)
+    this.#later(fault.durationMs, () => {
+      network.heal(one, other)
+    })
+  }
+
   #withLink(fault: FaultPlan, act: (link: VirtualLink) => void): void {
     const { links } = this.#context.virtual.network
     if (links.length === 0) return
@@ -371,6 +499,10 @@ export class FaultInjector {
       this.#context.note(`  at message ${String(message.number)} ${message.name}`)
       strike(message)
     })
+  }
+
+  #onMessageNamed(pattern: RegExp, strike: () => void): void {
+    this.#atName.add({ pattern, strike })
   }
 
   #atOperation(worker: Member<unknown>, fault: FaultPlan, strike: () => void): void {
@@ -427,7 +559,8 @@ export class FaultInjector {
       worker.kill(500)
     }
     look()
-    clock.schedule(12_000, look)
+    clock.schedule(lookAgainMs, look)
+    this.restlessUntilMs = clock.nowMs() + lookAgainMs + 1
   }
 
   #flipBit(fault: FaultPlan): void {

@@ -8,11 +8,14 @@ export const faultKinds = [
   'link-cut-at-byte',
   'link-cut-at-message',
   'link-silent',
+  'link-slow',
   'network-partition',
+  'one-way-partition',
   'connect-refused',
   'address-changed',
   'disk-error',
   'disk-short-write',
+  'disk-short-read',
   'disk-slow',
   'disk-hung',
   'disk-full',
@@ -27,15 +30,20 @@ export const faultKinds = [
   'worker-power-loss',
   'worker-paused',
   'worker-wiped',
+  'worker-drained',
   'manager-killed',
   'manager-killed-at-message',
+  'manager-killed-after-release',
   'manager-paused',
   'manager-and-worker-killed',
   'task-host-killed',
   'task-host-paused',
   'master-killed',
   'master-paused',
+  'master-replaced',
+  'process-killed-at-event',
   'wall-clock-jump',
+  'stranger',
 ] as const
 
 export type FaultKind = (typeof faultKinds)[number]
@@ -53,18 +61,24 @@ export interface FaultPlan {
   readonly isExact?: boolean
 }
 
+/** Bytes and events are more than messages and operations. */
+const afterExponents: Partial<Record<FaultKind, number>> = {
+  'link-cut-at-byte': 15,
+  'process-killed-at-event': 11,
+}
+
 /** In the time in which the jobs run, from the first start on; a few come later. */
 export function drawFaults(random: VirtualRandom, spanMs: number): readonly FaultPlan[] {
-  const count = random.chance(0.1) ? 0 : 1 + random.integer(9)
+  const count = random.chance(0.05) ? 0 : 2 + random.integer(9)
   const faults = Array.from({ length: count }, (): FaultPlan => {
     const kind = faultKinds[random.integer(faultKinds.length)] ?? 'link-cut'
     return {
       kind,
       atMs: random.between(0, spanMs * (random.chance(0.9) ? 1 : 4)),
-      durationMs: Math.floor(2 ** random.between(5, 15)),
+      durationMs: Math.floor(2 ** random.between(5, /paused/.test(kind) ? 16.2 : 15)),
       target: random.integer(1000),
       other: random.integer(1000),
-      after: Math.floor(2 ** random.between(0, kind === 'link-cut-at-byte' ? 15 : 8)),
+      after: Math.floor(2 ** random.between(0, afterExponents[kind] ?? 8)),
     }
   })
   return faults.sort((a, b) => a.atMs - b.atMs)

@@ -65,6 +65,7 @@ export class SimJob {
   readonly jobId: JobId
   readonly #context: JobContext
   readonly #random: VirtualRandom
+  readonly #replaced: JobLife[] = []
   #life: JobLife | undefined
   #lives = 0
   isDone = false
@@ -82,6 +83,33 @@ export class SimJob {
 
   get process(): SimProcess | undefined {
     return this.#life?.process
+  }
+
+  /** Of all its masters, replaced ones too. */
+  get processes(): readonly SimProcess[] {
+    return [...this.#replaced, ...(this.#life === undefined ? [] : [this.#life])].map(
+      ({ process }) => process,
+    )
+  }
+
+  /** Replaced masters that live and have not been told. */
+  get untold(): readonly string[] {
+    return this.#replaced
+      .filter(({ process, isSuperseded }) => process.isAlive && !isSuperseded)
+      .map(({ number }) => `life ${String(number)} of ${this.plan.name}`)
+  }
+
+  /** Another master takes the job over although this one lives; false when there is none. */
+  replaceMaster(): boolean {
+    const life = this.#life
+    if (life === undefined || this.isDone || !life.process.isAlive || !life.isRegistered) {
+      return false
+    }
+    this.#context.note(`replace the master of ${this.plan.name}`)
+    this.#replaced.push(life)
+    this.#life = undefined
+    life.end()
+    return true
   }
 
   /** Keys that the job counts on. */
@@ -123,6 +151,7 @@ export class SimJob {
   }
 
   async close(): Promise<void> {
+    for (const life of this.#replaced) if (life.process.isAlive) await life.close()
     if (!this.isAbandoned) await this.#life?.close()
   }
 }
@@ -143,6 +172,9 @@ class JobLife {
   readonly #tasksLeft: number[]
   readonly #doing = new Set<string>()
   #isOver = false
+  isRegistered = false
+  /** Told that another client has the job. */
+  isSuperseded = false
   #endLife: () => void = () => undefined
 
   constructor(context: JobContext, job: SimJob, number: number, random: VirtualRandom) {
@@ -185,6 +217,11 @@ class JobLife {
     return [...this.#held.keys()]
   }
 
+  /** Its tasks end; its process lives on. */
+  end(): void {
+    this.#endLife()
+  }
+
   describe(): string {
     return `life ${String(this.number)}, tasks left ${this.#tasksLeft.join(',')}, doing ${[...this.#doing].join('; ')}`
   }
@@ -219,11 +256,13 @@ class JobLife {
               for (const { key } of lost) this.#onLost(key)
             },
             onJobFailed: ({ code, message }) => {
+              if (code === 'SUPERSEDED') this.isSuperseded = true
               this.#context.onError(codeOnly(code, message), this.#place('register'))
               this.#endLife()
             },
           }),
         )
+        this.isRegistered = true
         return
       } catch (error) {
         if (error instanceof LifeEnded) throw error

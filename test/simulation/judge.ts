@@ -14,6 +14,8 @@ const never = new Set([
   'UNAUTHENTICATED',
   'INVALID_ARGUMENT',
   'LIMIT_EXCEEDED',
+  'SUPERSEDED',
+  'JOB_ID_IN_USE',
 ])
 const ofDamage = new Set(['DATA_CORRUPT', 'COUNT_MISMATCH'])
 /** The job itself releases what is being read. */
@@ -36,6 +38,7 @@ export class Judge {
       const isOurs = /task host died|twin|runtime cancels/.test(textOf(error))
       return isOurs ? undefined : `an error without a code: ${what} ${(error as Error).stack ?? ''}`
     }
+    if (code === 'SUPERSEDED' && this.#injector.hasReplaced) return undefined
     if (never.has(code)) return `an error that nothing can cause: ${what}`
     if (place.attempt?.isReleased === true && ofRelease.has(code)) return undefined
     if (code === 'PARTITION_NOT_FOUND' && place.attempt?.state === 'committed') {

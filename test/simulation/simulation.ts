@@ -109,6 +109,10 @@ export class Simulation {
       note: (text) => {
         this.note(text)
       },
+      find: (finding) => {
+        this.find(finding)
+      },
+      loggerOf: (host) => this.#loggerOf(host, {}),
     })
     this.#judge = new Judge(plan, this.#injector)
     this.#checker = new Checker({
@@ -196,6 +200,7 @@ export class Simulation {
     await this.#jobsEnd()
     if (this.#findings.size > 0) return
     this.#injector.healAll()
+    await this.virtual.drive(this.#injector.settled(), 120_000)
     // A job whose master has died is released when it has been silent for long enough.
     const isOneAbandoned = this.jobs.some((job) => job.isAbandoned)
     await this.#quiet(isOneAbandoned ? quietMs + times.jobTimeoutMs : quietMs, () =>
@@ -218,7 +223,8 @@ export class Simulation {
     const { clock } = this.virtual
     const endMs = clock.nowMs() + withinMs
     let wrong: readonly string[] = ['nobody has looked']
-    while (wrong.length > 0 && clock.nowMs() < endMs) {
+    const isRestless = () => clock.nowMs() < this.#injector.restlessUntilMs
+    while ((wrong.length > 0 || isRestless()) && clock.nowMs() < endMs) {
       await clock.advance(lookEveryMs)
       wrong = await look()
     }
@@ -278,7 +284,7 @@ export class Simulation {
       member.isWanted = false
       member.process.kill()
     }
-    for (const job of this.jobs) job.process?.kill()
+    for (const job of this.jobs) for (const process of job.processes) process.kill()
     await this.virtual.clock.settle()
   }
 

@@ -36,7 +36,9 @@ export class VirtualClock implements Clock {
   readonly #queue = new EventQueue()
   readonly #startWallMs: number
   #nowMs = 0
+  readonly #atEvent: { readonly number: number; readonly callback: () => void }[] = []
   #sequence = 0
+  #ran = 0
   #timers = 0
 
   constructor(options: { readonly startWallMs?: number } = {}) {
@@ -62,6 +64,11 @@ export class VirtualClock implements Clock {
   /** An event of the world itself (an arrival, a completion); not counted as a timer. */
   schedule(delayMs: number, callback: () => void): Timer {
     return this.#add(delayMs, callback, false)
+  }
+
+  /** `callback` between two events, when `count` more have run. */
+  afterEvents(count: number, callback: () => void): void {
+    this.#atEvent.push({ number: this.#ran + count, callback })
   }
 
   /** Timers set and neither run nor cancelled; zero when everything has been given back. */
@@ -145,7 +152,17 @@ export class VirtualClock implements Clock {
     this.#forget(event)
     callback?.()
     await nextTurn()
+    this.#ran += 1
+    if (this.#atEvent.length > 0) this.#strike()
     return 'ran'
+  }
+
+  #strike(): void {
+    for (const waiting of [...this.#atEvent]) {
+      if (waiting.number > this.#ran) continue
+      this.#atEvent.splice(this.#atEvent.indexOf(waiting), 1)
+      waiting.callback()
+    }
   }
 
   #add(delayMs: number, callback: () => void, isTimer: boolean): Timer {

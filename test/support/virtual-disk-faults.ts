@@ -39,6 +39,8 @@ export type Fault =
     }
   /** A write does half of its bytes and then fails, with EIO unless said otherwise. */
   | { readonly kind: 'short'; readonly code?: string }
+  /** A read gives half of the bytes and says so. */
+  | { readonly kind: 'short-read' }
   /** No answer until {@link VirtualDisk.releaseHung}. */
   | { readonly kind: 'hang' }
   | { readonly kind: 'slow'; readonly delayMs: number }

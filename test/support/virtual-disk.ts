@@ -292,7 +292,9 @@ export class VirtualDisk {
       this.#writeHalf(operation)
       throw systemError(fault.code ?? 'EIO', operation.path)
     }
-    return action()
+    const result = action()
+    if (fault?.kind !== 'short-read' || typeof result !== 'number') return result
+    return Math.floor(result / 2) as T
   }
 
   /** A write that fails has often written something. */

@@ -97,6 +97,15 @@ export class VirtualNetwork {
     for (const link of this.linksOf(host, other)) link.silence()
   }
 
+  /** What `from` sends to `to` is not heard, and dials between the two get no answer. */
+  partitionOneWay(from: string, to: string): void {
+    this.#partitions.add(pairKey(from, to))
+    for (const link of this.linksOf(from, to)) {
+      const side = link.hosts[0] === from ? link.client : link.server
+      side.outgoing.silence(true)
+    }
+  }
+
   heal(host: string, other: string): void {
     this.#partitions.delete(pairKey(host, other))
     for (const link of this.linksOf(host, other)) link.silence(false)

@@ -65,6 +65,7 @@ export class VirtualPipe {
   #isEndTold = false
   #isSilent = false
   #isBroken = false
+  #slowBytesPerMs: number | undefined
   #sentBytes = 0
   #cutAfterBytes = Infinity
   #onCut: (() => void) | undefined
@@ -119,6 +120,11 @@ export class VirtualPipe {
     this.#options.clock.schedule(0, () => {
       this.#deliver()
     })
+  }
+
+  /** So many bytes a millisecond from now on; undefined: as the settings say. */
+  slow(bytesPerMs: number | undefined): void {
+    this.#slowBytesPerMs = bytesPerMs
   }
 
   /** No byte beyond `byteCount` is sent; `onCut` when those before it have arrived. */
@@ -210,7 +216,8 @@ export class VirtualPipe {
   #arriveLater(byteCount: number, arrive: () => void): void {
     const { clock, random, settings } = this.#options
     const [min, max] = settings.latencyMs
-    const wireMs = settings.bytesPerMs === undefined ? 0 : byteCount / settings.bytesPerMs
+    const bytesPerMs = this.#slowBytesPerMs ?? settings.bytesPerMs
+    const wireMs = bytesPerMs === undefined ? 0 : byteCount / bytesPerMs
     const atMs = Math.max(this.#lastArrivalMs, clock.nowMs() + random.between(min, max)) + wireMs
     this.#lastArrivalMs = atMs
     clock.schedule(atMs - clock.nowMs(), () => {
