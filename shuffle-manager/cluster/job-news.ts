@@ -85,7 +85,7 @@ export class JobNews {
     job.question = undefined
     for (const ref of [...question.refs]) {
       const at = this.#jobs.resolve(ref)
-      if (at !== undefined && !at.table.has(at.row, 'claimed')) this.#ledger.release(at)
+      if (at !== undefined && this.#ledger.isUnanswered(at)) this.#ledger.release(at)
     }
   }
 

@@ -15,8 +15,8 @@ import type { WorkerRecord, WorkerRegistry } from './worker-registry.ts'
 /** Looks per heartbeat interval: a silence is noticed late by a fifth of a heartbeat at most. */
 const looksPerHeartbeat = 5
 
-/** Releases that no worker has confirmed are told again so often. */
-const sweepIntervalMs = 60_000
+/** Heartbeats between two sweeps: releases that no worker has confirmed are told again, and so on. */
+const heartbeatsPerSweep = 12
 
 export class Liveness {
   readonly #clock: Clock
@@ -73,6 +73,10 @@ export class Liveness {
     return this.#options.heartbeatIntervalMs / looksPerHeartbeat
   }
 
+  get #sweepIntervalMs(): number {
+    return this.#options.heartbeatIntervalMs * heartbeatsPerSweep
+  }
+
   #arm(): void {
     this.#timer = this.#clock.setTimer(this.#intervalMs, () => {
       this.#look()
@@ -89,7 +93,7 @@ export class Liveness {
       for (const worker of this.#workers.all()) this.#judgeWorker(worker, nowMs)
       for (const job of [...this.#jobs.all()]) this.#judgeJob(job, nowMs)
     }
-    if (nowMs - this.#sweptMs >= sweepIntervalMs) this.#sweep(nowMs)
+    if (nowMs - this.#sweptMs >= this.#sweepIntervalMs) this.#sweep(nowMs)
     this.#onLook(Math.max(0, lateMs))
   }
 
@@ -128,8 +132,11 @@ export class Liveness {
   #sweep(nowMs: number): void {
     this.#sweptMs = nowMs
     for (const job of [...this.#jobs.all()]) {
-      if (job.counts.releasing === 0) continue
-      for (const at of rowsOf(job)) this.#ledger.repeatRelease(at)
+      if (job.counts.releasing === 0 && job.counts.allocated === 0) continue
+      for (const at of rowsOf(job)) {
+        this.#ledger.repeatRelease(at)
+        this.#ledger.age(at)
+      }
     }
   }
 }

@@ -149,6 +149,10 @@ export class PartitionLedger {
     const job = this.#jobs.ownerOf(table)
     if (isCommitTold) table.setFlag(row, 'commitTold', true)
     job.unclaimed.delete(table.ref(row))
+    if (table.has(row, 'doubted')) {
+      table.setFlag(row, 'doubted', false)
+      table.setFlag(row, 'confirmed', true)
+    }
     if (!table.has(row, 'claimed')) {
       table.setFlag(row, 'claimed', true)
       table.touch()
@@ -182,6 +186,30 @@ export class PartitionLedger {
     if (job.question?.refs.has(table.ref(row)) === true) return
     job.unclaimed.add(table.ref(row))
     this.#wakeJob(job)
+  }
+
+  /**
+   * Called now and then. What has been allocated for long and was never opened may be the work of a call
+   * that was late: its caller had given up, and released what was not there yet. The master is asked
+   * about it, once; until it has answered the row stays as it is.
+   */
+  age(at: TableRow): void {
+    const { table, row } = at
+    const job = this.#jobs.ownerOf(table)
+    if (table.state(row) !== 'allocated' || !table.has(row, 'claimed') || !job.isListed) return
+    if (table.has(row, 'doubted') || table.has(row, 'confirmed')) return
+    if (!table.has(row, 'aged')) {
+      table.setFlag(row, 'aged', true)
+      return
+    }
+    table.setFlag(row, 'doubted', true)
+    job.unclaimed.add(table.ref(row))
+    this.#wakeJob(job)
+  }
+
+  /** What the master was asked about, and has not answered for. */
+  isUnanswered({ table, row }: TableRow): boolean {
+    return !table.has(row, 'claimed') || table.has(row, 'doubted')
   }
 
   /** Nobody wants it any more. Idempotent. */

@@ -27,6 +27,12 @@ export const rowFlags = {
   held: 2,
   /** The job master has been told of the commit. */
   commitTold: 4,
+  /** It has been allocated and not been opened for a while. */
+  aged: 8,
+  /** For that the job master was asked about it. */
+  doubted: 16,
+  /** The job master has answered that it is in its list. */
+  confirmed: 32,
 } as const
 
 export class PartitionTable {

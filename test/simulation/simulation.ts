@@ -44,11 +44,11 @@ export interface SimulationOptions extends PlanOptions {
 /** Faults are over by then; what still does not end has been forgotten. */
 const jobsWithinMs = 300_000
 /** In which lists converge, released data goes and idle connections close. */
-const quietMs = 25_000
+const quietMs = 75_000
 const lookEveryMs = 500
 /** Two heartbeats and more. */
 const stayMs = 5_000
-const patientEvery = 16
+const patientEvery = 32
 const shortQuietMs = 8_000
 const eventsKept = 400
 

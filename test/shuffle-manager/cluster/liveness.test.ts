@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
 import { parseWorkerId } from '../../../client/common/ids.ts'
+import type { JobCommand } from '../../../client/manager/api-jobs.ts'
+import { encodeKeys } from '../../../client/manager/key-columns.ts'
 import { Cluster } from '../../../shuffle-manager/cluster/cluster.ts'
 import { VirtualRandom } from '../../support/virtual-random.ts'
 import { ClusterState, jobId, key, reported } from '../../support/cluster-state.ts'
@@ -130,4 +132,38 @@ test('after close no timer is left', () => {
   state.cluster.start()
   state.cluster.close()
   expect(state.clock.eventCount).toBe(0)
+})
+
+test('what was allocated for a caller that had given up is asked about, and released', async () => {
+  const state = new ClusterState()
+  const worker = state.register('w1')
+  state.cluster.start()
+  state.registerJob()
+  await state.clock.advance(6_000)
+  // The release came first: the call that allocates was under way for long.
+  const job = state.cluster.job(jobId)
+  state.cluster.jobLists.releaseKeys(job, encodeKeys([key(0), key(1)]))
+  state.allocate([key(0), key(1), key(2)])
+  state.tell(worker, [reported([key(2)], 'writing')])
+  const asked: JobCommand[] = []
+  for (let seconds = 0; seconds < 200; seconds += 5) {
+    await state.clock.advance(5_000)
+    state.tell(worker, [])
+    const commands = state.beat()
+    if (commands === 'resync') continue
+    for (const command of commands) {
+      if (command.type !== 'asked') continue
+      asked.push(command)
+      // Until the answer all stays as it is.
+      expect([state.state(key(0)), state.state(key(1))]).toEqual(['allocated', 'allocated'])
+      const sequence = job.sequence + 1
+      state.beat({ answered: command.question, sequence, claimed: encodeKeys([key(1)]) })
+    }
+  }
+  expect(asked).toHaveLength(1)
+  expect(asked[0]).toMatchObject({ dataSets: encodeKeys([key(0), key(1)]) })
+  expect(state.state(key(0))).toBe('releasing')
+  expect(state.state(key(1))).toBe('allocated')
+  expect(state.state(key(2))).toBe('writing')
+  state.cluster.close()
 })
