@@ -138,6 +138,8 @@ function clockOf(life: Life, clock: VirtualClock): Clock {
     for (const timer of pending) timer.cancel()
   })
   const during = (set: (callback: () => void) => Timer, callback: () => void): Timer => {
+    // Killed in the middle of a turn: what the rest of it sets never comes.
+    if (!life.isAlive) return { cancel: () => undefined }
     const timer = set(() => {
       pending.delete(timer)
       callback()
