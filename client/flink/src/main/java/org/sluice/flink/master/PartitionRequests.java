@@ -170,10 +170,7 @@ final class PartitionRequests {
             ? registrations.register(job)
             : CompletableFuture.completedFuture(null);
     registered
-        .thenComposeAsync(
-            nothing ->
-                ManagerCalls.allocate(manager, job, batch.facts, batch.keys(), batch.hosts()),
-            thread)
+        .thenComposeAsync(nothing -> allocate(batch), thread)
         .whenCompleteAsync(
             (placed, error) -> {
               if (error == null) {
@@ -183,6 +180,15 @@ final class PartitionRequests {
               }
             },
             thread);
+  }
+
+  private CompletableFuture<List<ManagerCalls.Placed>> allocate(Batch batch) {
+    if (!open.contains(batch) || batch.job.isEnded) {
+      return CompletableFuture.failedFuture(
+          new ShuffleException(ErrorCode.CANCELLED, "nobody waits for the place any more"));
+    }
+    return ManagerCalls.allocate(
+        manager, batch.job, batch.facts, batch.keys(), batch.hosts());
   }
 
   private void accept(Batch batch, List<ManagerCalls.Placed> placed) {

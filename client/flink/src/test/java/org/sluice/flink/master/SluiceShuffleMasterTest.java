@@ -144,7 +144,7 @@ class SluiceShuffleMasterTest {
   @Test
   @DisplayName("what the manager places after the request was failed is released")
   void latePlace() throws Exception {
-    remake("app", false, 300);
+    remake("app", false, 1_000);
     CountDownLatch end = new CountDownLatch(1);
     f.manager.instead =
         call -> {
@@ -153,7 +153,11 @@ class SluiceShuffleMasterTest {
           }
           return null;
         };
-    assertEquals(ErrorCode.NO_MANAGER, MasterFixture.failure(f.ask(f.job(), 0)).code());
+    CompletableFuture<ShuffleDescriptor> asked = f.ask(f.job(), 0);
+    f.manager.await("POST", "/allocate");
+    assertEquals(ErrorCode.NO_MANAGER, MasterFixture.failure(asked).code());
+    // Once since it may have been placed, and once more when it has been.
+    f.manager.await("POST", "/release");
     int before = MasterFixture.rows(f.manager.calls("POST", "/release"), "keys");
     end.countDown();
     Await.until(

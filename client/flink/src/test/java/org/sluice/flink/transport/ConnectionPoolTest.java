@@ -25,6 +25,7 @@ import org.sluice.flink.wire.MessageType;
 import org.sluice.flink.wire.Wire;
 
 class ConnectionPoolTest {
+  private static final long QUICK_HEARTBEAT_MS = 400;
   private FakeWorker worker;
   private ConnectionPool pool;
 
@@ -321,7 +322,7 @@ class ConnectionPoolTest {
   @DisplayName("a worker that falls silent is given up after three heartbeats, one that answers pings not")
   void silence() throws Exception {
     try (FakeWorker quick = new FakeWorker("worker-1", quickManners());
-        ConnectionPool own = pool(null, 60)) {
+        ConnectionPool own = pool(null, QUICK_HEARTBEAT_MS)) {
       WorkerConnection connection = get(own.connect(quick.address()));
       Heard heard = new Heard();
       connection.channel(heard).open(new Message(MessageType.OPEN_READ, 4096L, 2L));
@@ -335,7 +336,7 @@ class ConnectionPoolTest {
 
   private static FakeWorker.Manners quickManners() {
     FakeWorker.Manners manners = new FakeWorker.Manners();
-    manners.heartbeatIntervalMs = 60;
+    manners.heartbeatIntervalMs = QUICK_HEARTBEAT_MS;
     return manners;
   }
 
