@@ -3,11 +3,13 @@ package org.sluice.flink.it;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import com.sun.management.UnixOperatingSystemMXBean;
 import java.lang.management.ManagementFactory;
+import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
-import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
+import org.apache.flink.api.common.JobStatus;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.DisplayName;
 import org.junit.jupiter.api.Test;
@@ -17,6 +19,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 @ExtendWith(Progress.class)
 class EnduranceIT {
   private static final long RECORDS = 200_000;
+  private static final int CANCELS = 20;
   private static final int JOBS = Integer.getInteger("sluice.jobs", 100);
 
   @AfterEach
@@ -24,24 +27,66 @@ class EnduranceIT {
     HeldJob.reset();
   }
 
+  /** Where a job is when it is cancelled. */
+  private enum Moment {
+    WRITING,
+    READING,
+    BEFORE_READING,
+    /** Workers stand still, and a task waits for one of them. */
+    WAITING_FOR_WORKERS,
+    /** Nothing is held: tasks go on while they are cancelled. */
+    RUNNING
+  }
+
   private static void awaitNothingLeft(SluiceCluster sluice, FlinkCluster flink) {
     SluiceCluster.await("the job is gone", () -> sluice.jobs().isEmpty());
-    SluiceCluster.await(
-        "no channel is left", () -> sluice.workerMetric("sluice_worker_channels") == 0);
-    SluiceCluster.await("no file is left", () -> isWithoutFiles(sluice));
+    for (String metric :
+        List.of(
+            "sluice_worker_channels",
+            "sluice_worker_partitions",
+            "sluice_worker_partitions_listed",
+            "sluice_worker_buffers_held",
+            "sluice_worker_memory_waiters")) {
+      SluiceCluster.await(metric + " is 0", () -> sluice.workerMetric(metric) == 0);
+    }
+    SluiceCluster.await("no file is left", () -> sluice.storedFiles().isEmpty());
+    SluiceCluster.await("no thread of a task is left", () -> threadsOfTasks().isEmpty());
     SluiceCluster.await("no buffer is left", () -> flink.usedNetworkBuffers(sluice) == 0);
   }
 
-  private static boolean isWithoutFiles(SluiceCluster sluice) {
-    try {
-      return sluice.partitionFiles().isEmpty();
-    } catch (java.io.IOException error) {
-      return false;
+  private static List<String> threadsOfTasks() {
+    List<String> names = new ArrayList<>();
+    for (Thread thread : Thread.getAllStackTraces().keySet()) {
+      ThreadGroup group = thread.getThreadGroup();
+      if (group != null && group.getName().equals("Flink Task Threads")) {
+        names.add(thread.getName());
+      }
     }
+    return names;
+  }
+
+  /** The plugin's own threads, which live as long as the TaskManagers. */
+  private static long threadsOfPlugin() {
+    return Thread.getAllStackTraces().keySet().stream()
+        .filter(thread -> thread.getName().startsWith("sluice-"))
+        .count();
+  }
+
+  private static boolean waitsForWorker() {
+    for (Map.Entry<Thread, StackTraceElement[]> entry : Thread.getAllStackTraces().entrySet()) {
+      Thread.State state = entry.getKey().getState();
+      boolean waits = state == Thread.State.WAITING || state == Thread.State.TIMED_WAITING;
+      if (waits
+          && Arrays.stream(entry.getValue())
+              .anyMatch(frame -> frame.getClassName().startsWith("org.sluice.flink.write."))) {
+        return true;
+      }
+    }
+    return false;
   }
 
   @Test
-  @DisplayName("jobs that are cancelled at twenty times leave no buffer, channel, partition or file")
+  @DisplayName("twenty jobs cancelled at random leave no buffer, channel, thread, partition or file")
   void cancelledAtAnyTime() throws Exception {
     Random random = new Random(11);
     try (SluiceCluster sluice = new SluiceCluster(2);
@@ -54,26 +99,64 @@ class EnduranceIT {
                   change.setString("remote-shuffle.job.memory-per-partition", "1mb");
                   change.setString("metrics.fetcher.update-interval", "100");
                 })) {
-      for (int round = 0; round < 20; round++) {
-        boolean inProducers = round % 2 == 0;
-        HeldJob.Controls held = new HeldJob.Controls();
-        if (inProducers) {
-          HeldJob.producers = held;
-        } else {
-          HeldJob.consumers = held;
-        }
-        int at = random.nextInt(45_000);
-        HeldJob.Running job =
-            HeldJob.start(HeldJob.build(flink.environment(4), RECORDS, at, at));
-        SluiceCluster.await("a task holds", () -> held.arrived.get() > 0);
-        job.client.cancel().get();
-        HeldJob.reset();
-        held.released.countDown();
+      runOne(sluice, flink, RECORDS);
+      long threads = threadsOfPlugin();
+      for (int round = 0; round < CANCELS; round++) {
+        Moment moment = Moment.values()[round % Moment.values().length];
+        System.out.println("cancel " + round + ": " + moment);
+        cancelOne(sluice, flink, moment, random);
         awaitNothingLeft(sluice, flink);
+        assertEquals(threads, threadsOfPlugin());
       }
-      HeldJob.Running job = HeldJob.start(HeldJob.build(flink.environment(4), RECORDS, -1, -1));
-      assertEquals(HeldJob.expected(RECORDS), job.await());
+      runOne(sluice, flink, RECORDS);
     }
+  }
+
+  private static void cancelOne(
+      SluiceCluster sluice, FlinkCluster flink, Moment moment, Random random) throws Exception {
+    HeldJob.Controls held = new HeldJob.Controls();
+    int at = random.nextInt(40_000);
+    boolean inProducers = moment == Moment.WRITING || moment == Moment.WAITING_FOR_WORKERS;
+    if (inProducers) {
+      HeldJob.producers = held;
+    } else if (moment != Moment.RUNNING) {
+      HeldJob.consumers = held;
+    }
+    HeldJob.CONSUMED.set(0);
+    HeldJob.Running job =
+        HeldJob.start(
+            HeldJob.build(
+                flink.environment(4),
+                RECORDS,
+                at,
+                moment == Moment.BEFORE_READING ? HeldJob.BEFORE_READING : at));
+    if (moment == Moment.RUNNING) {
+      SluiceCluster.await("records arrive", () -> HeldJob.CONSUMED.get() > at);
+    } else {
+      SluiceCluster.await("a task holds", () -> held.arrived.get() > 0);
+    }
+    if (moment == Moment.WAITING_FOR_WORKERS) {
+      sluice.pauseWorkers();
+      HeldJob.reset();
+      held.released.countDown();
+      SluiceCluster.await("a task waits for a worker", EnduranceIT::waitsForWorker);
+    }
+    job.client.cancel().get();
+    // Tasks end whether workers answer or not.
+    SluiceCluster.await("no thread of a task is left", () -> threadsOfTasks().isEmpty());
+    SluiceCluster.await(
+        "the job is cancelled", () -> flink.stateOf(job.id) == JobStatus.CANCELED);
+    sluice.resumeWorkers();
+    HeldJob.reset();
+    held.released.countDown();
+  }
+
+  private static void runOne(SluiceCluster sluice, FlinkCluster flink, long records)
+      throws Exception {
+    long before = sluice.committedBytes();
+    HeldJob.Running job = HeldJob.start(HeldJob.build(flink.environment(4), records, -1, -1));
+    assertEquals(HeldJob.expected(records), job.await());
+    flink.assertExchanged(sluice, job.id, before);
   }
 
   @Test
@@ -87,44 +170,56 @@ class EnduranceIT {
                 2,
                 change -> {
                   change.setString("jobstore.max-capacity", "2");
+                  change.setString("web.checkpoints.history", "1");
                   change.setString("metrics.fetcher.update-interval", "100");
                 })) {
-      int warmUp = Math.max(5, JOBS / 10);
-      run(sluice, flink, warmUp);
-      long[] before = measure();
-      run(sluice, flink, JOBS);
-      long[] after = measure();
-      String figures =
-          "heap " + before[0] + " to " + after[0] + " bytes, threads " + before[1] + " to " + after[1]
-              + ", descriptors " + before[2] + " to " + after[2];
-      assertTrue(after[0] - before[0] < (48 << 20), figures);
-      assertTrue(after[1] - before[1] < 20, figures);
-      assertTrue(after[2] - before[2] < 20, figures);
-      assertEquals(List.of(), sluice.partitionFiles());
+      for (int round = 0; round < Math.max(5, JOBS / 5); round++) {
+        runOne(sluice, flink, 20_000);
+      }
+      awaitNothingLeft(sluice, flink);
+      Footprint before = new Footprint(sluice);
+      for (int round = 0; round < JOBS; round++) {
+        runOne(sluice, flink, 20_000);
+      }
+      awaitNothingLeft(sluice, flink);
+      Footprint after = new Footprint(sluice);
+      String figures = JOBS + " jobs: before " + before + ", after " + after;
+      System.out.println(figures);
+      assertTrue(after.heapBytes - before.heapBytes < (8 << 20), figures);
+      assertTrue(after.threads - before.threads < 10, figures);
+      assertTrue(after.sockets - before.sockets < 10, figures);
+      assertTrue(after.files - before.files < 10, figures);
+      assertTrue(after.serviceDescriptors - before.serviceDescriptors < 10, figures);
     }
   }
 
-  private static void run(SluiceCluster sluice, FlinkCluster flink, int count) throws Exception {
-    for (int round = 0; round < count; round++) {
-      HeldJob.Running job = HeldJob.start(HeldJob.build(flink.environment(4), 20_000, -1, -1));
-      assertEquals(HeldJob.expected(20_000), job.await());
-    }
-    awaitNothingLeft(sluice, flink);
-  }
+  /** What this process, with all of Flink in it, and the services hold. */
+  private static final class Footprint {
+    final long heapBytes;
+    final long threads;
+    final long sockets;
+    final long files;
+    final long serviceDescriptors;
 
-  /** Heap in use, threads, file descriptors. */
-  private static long[] measure() throws InterruptedException {
-    long heap = Long.MAX_VALUE;
-    for (int round = 0; round < 5; round++) {
-      System.gc();
-      heap = Math.min(heap, ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed());
+    Footprint(SluiceCluster sluice) throws Exception {
+      long heap = Long.MAX_VALUE;
+      for (int round = 0; round < 5; round++) {
+        System.gc();
+        heap = Math.min(heap, ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed());
+      }
+      heapBytes = heap;
+      threads = ManagementFactory.getThreadMXBean().getThreadCount();
+      List<String> open = SluiceCluster.descriptorsOf("self");
+      sockets = open.stream().filter(target -> target.startsWith("socket:")).count();
+      files = open.size() - sockets;
+      serviceDescriptors = sluice.serviceDescriptors();
     }
-    UnixOperatingSystemMXBean system =
-        (UnixOperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
-    return new long[] {
-      heap,
-      ManagementFactory.getThreadMXBean().getThreadCount(),
-      system.getOpenFileDescriptorCount()
-    };
+
+    @Override
+    public String toString() {
+      return String.format(
+          "%d KiB of heap, %d threads, %d sockets, %d other descriptors, %d in the services",
+          heapBytes >> 10, threads, sockets, files, serviceDescriptors);
+    }
   }
 }

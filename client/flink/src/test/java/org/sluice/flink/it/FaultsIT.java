@@ -201,7 +201,7 @@ class FaultsIT {
         FlinkCluster flink = new FlinkCluster(sluice, 2, 2, change -> {})) {
       HeldJob.Running job = HeldJob.start(HeldJob.build(flink.environment(4), RECORDS, NEVER, HeldJob.BEFORE_READING));
       SluiceCluster.await("consumers have begun", () -> held.arrived.get() == 4);
-      damage.to(sluice.partitionFiles().get(0));
+      damage.to(sluice.storedFiles().get(0));
       HeldJob.reset();
       held.released.countDown();
       assertEquals(HeldJob.expected(RECORDS), job.await());
@@ -237,7 +237,7 @@ class FaultsIT {
         SluiceCluster.await("the job is gone", () -> sluice.jobs().isEmpty());
         SluiceCluster.await(
             "no channel is left", () -> sluice.workerMetric("sluice_worker_channels") == 0);
-        assertEquals(List.of(), sluice.partitionFiles());
+        SluiceCluster.await("no file is left", () -> sluice.storedFiles().isEmpty());
       }
     }
   }

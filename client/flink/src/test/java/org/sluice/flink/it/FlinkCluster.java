@@ -10,6 +10,7 @@ import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import org.apache.flink.api.common.JobID;
+import org.apache.flink.api.common.JobStatus;
 import org.apache.flink.api.common.RuntimeExecutionMode;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.runtime.executiongraph.AccessExecution;
@@ -173,6 +174,14 @@ final class FlinkCluster implements AutoCloseable {
 
   AccessExecutionGraph graph(JobID job) throws Exception {
     return cluster.getExecutionGraph(job).get(30, TimeUnit.SECONDS);
+  }
+
+  JobStatus stateOf(JobID job) {
+    try {
+      return cluster.getJobStatus(job).get(30, TimeUnit.SECONDS);
+    } catch (Exception error) {
+      throw new IllegalStateException(error);
+    }
   }
 
   /** When the job has ended, and all that its tasks have to say of themselves is known. */

@@ -6,6 +6,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
 import org.apache.flink.api.common.JobID;
 import org.apache.flink.api.common.functions.OpenContext;
 import org.apache.flink.api.common.functions.RichMapFunction;
@@ -49,6 +50,9 @@ final class HeldJob {
 
   static volatile Controls producers;
   static volatile Controls consumers;
+
+  /** Records that consumers have seen, of all jobs since a test set it to 0. */
+  static final AtomicLong CONSUMED = new AtomicLong();
 
   private static final String FILLER = "x".repeat(60);
 
@@ -101,6 +105,7 @@ final class HeldJob {
       if (seen++ == holdAt) {
         hold(consumers);
       }
+      CONSUMED.incrementAndGet();
       if (!record.f1.equals(FILLER + Long.toHexString(record.f0 * 0x9E3779B97F4A7C15L))) {
         throw new IllegalStateException("a record has changed");
       }

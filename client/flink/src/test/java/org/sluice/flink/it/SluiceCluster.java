@@ -1,5 +1,7 @@
 package org.sluice.flink.it;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
 import java.io.BufferedReader;
 import java.io.File;
 import java.io.IOException;
@@ -110,6 +112,50 @@ final class SluiceCluster implements AutoCloseable {
     kill(workers.get(index));
   }
 
+  /** They hear nothing and say nothing until they are resumed. */
+  void pauseWorkers() throws Exception {
+    signalWorkers("-STOP");
+  }
+
+  void resumeWorkers() throws Exception {
+    signalWorkers("-CONT");
+  }
+
+  private void signalWorkers(String signal) throws Exception {
+    for (Service worker : workers) {
+      String pid = String.valueOf(worker.process.pid());
+      assertEquals(0, new ProcessBuilder("kill", signal, pid).start().waitFor());
+    }
+  }
+
+  /** What the descriptors of a process are open on; none where the system doesn't tell. */
+  static List<String> descriptorsOf(String process) throws IOException {
+    List<String> targets = new ArrayList<>();
+    Path directory = Path.of("/proc", process, "fd");
+    if (!Files.isDirectory(directory)) {
+      return targets;
+    }
+    try (Stream<Path> links = Files.list(directory)) {
+      for (Path link : links.collect(Collectors.toList())) {
+        try {
+          targets.add(Files.readSymbolicLink(link).toString());
+        } catch (IOException error) {
+          // Closed meanwhile.
+        }
+      }
+    }
+    return targets;
+  }
+
+  /** How many descriptors the manager and the workers have open. */
+  long serviceDescriptors() throws IOException {
+    long count = descriptorsOf(String.valueOf(manager.process.pid())).size();
+    for (Service worker : workers) {
+      count += descriptorsOf(String.valueOf(worker.process.pid())).size();
+    }
+    return count;
+  }
+
   Path dataDirectory(int index) {
     return directory.resolve("worker-" + index);
   }
@@ -193,6 +239,9 @@ final class SluiceCluster implements AutoCloseable {
         continue;
       }
       String page = text("http://127.0.0.1:" + workerPorts.get(index)[1] + "/metrics");
+      if (!page.contains("# TYPE " + name + " ")) {
+        throw new AssertionError("workers have no metric " + name);
+      }
       for (String line : page.split("\n")) {
         if (line.startsWith(name + " ") || line.startsWith(name + "{")) {
           sum += Double.parseDouble(line.substring(line.lastIndexOf(' ') + 1));
@@ -231,16 +280,14 @@ final class SluiceCluster implements AutoCloseable {
         .count();
   }
 
-  /** Files of partitions that lie in the directories of the workers, largest first. */
-  List<Path> partitionFiles() throws IOException {
+  /** Files of partitions, committed or not, in the directories of all workers; largest first. */
+  List<Path> storedFiles() {
     List<Path> files = new ArrayList<>();
     for (int index = 0; index < workers.size(); index++) {
-      try (Stream<Path> found = Files.walk(dataDirectory(index))) {
-        files.addAll(
-            found
-                .filter(Files::isRegularFile)
-                .filter(path -> path.toFile().length() > 70_000)
-                .collect(Collectors.toList()));
+      try (Stream<Path> found = Files.list(dataDirectory(index).resolve("partitions"))) {
+        files.addAll(found.collect(Collectors.toList()));
+      } catch (IOException error) {
+        throw new UncheckedIOException(error);
       }
     }
     files.sort(Comparator.comparingLong((Path path) -> path.toFile().length()).reversed());
@@ -248,7 +295,7 @@ final class SluiceCluster implements AutoCloseable {
   }
 
   static void await(String what, BooleanSupplier condition) {
-    long deadline = System.nanoTime() + Duration.ofSeconds(60).toNanos();
+    long deadline = System.nanoTime() + Duration.ofMinutes(2).toNanos();
     while (true) {
       try {
         if (condition.getAsBoolean()) {
@@ -258,7 +305,7 @@ final class SluiceCluster implements AutoCloseable {
         // A service that is starting or gone.
       }
       if (System.nanoTime() - deadline > 0) {
-        throw new AssertionError("after a minute not yet: " + what);
+        throw new AssertionError("after two minutes not yet: " + what);
       }
       try {
         Thread.sleep(20);
