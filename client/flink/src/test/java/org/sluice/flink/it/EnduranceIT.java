@@ -9,10 +9,12 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.concurrent.TimeUnit;
 import org.apache.flink.api.common.JobStatus;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.DisplayName;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
 
 /** What is done often leaves nothing behind. */
@@ -160,6 +162,7 @@ class EnduranceIT {
   }
 
   @Test
+  @Timeout(value = 20, unit = TimeUnit.MINUTES)
   @DisplayName("a hundred jobs in a row grow neither heap nor threads nor sockets nor files")
   void manyJobs() throws Exception {
     try (SluiceCluster sluice = new SluiceCluster(2);
@@ -180,6 +183,9 @@ class EnduranceIT {
       Footprint before = new Footprint(sluice);
       for (int round = 0; round < JOBS; round++) {
         runOne(sluice, flink, 20_000);
+        if (round % 20 == 19) {
+          System.out.println((round + 1) + " jobs done");
+        }
       }
       awaitNothingLeft(sluice, flink);
       Footprint after = new Footprint(sluice);

@@ -6,10 +6,12 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import org.apache.flink.table.api.TableEnvironment;
 import org.junit.jupiter.api.DisplayName;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
 
 /** Queries give on Sluice what they give on Flink's own shuffle. */
@@ -23,6 +25,7 @@ class SqlJoinIT {
   }
 
   @Test
+  @Timeout(value = 20, unit = TimeUnit.MINUTES)
   @DisplayName("queries in the shape of TPC-H and TPC-DS over some hundred megabytes")
   void queries() throws Exception {
     List<String> queries = new ArrayList<>(SqlJobs.QUERIES);
