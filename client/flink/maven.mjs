@@ -66,14 +66,18 @@ function run(goal, line, { quick, only }) {
   return isDone
 }
 
-/** What Maven says when something that it needs is not on this machine. */
+/** What Maven says of something that is not on this machine, or of us; the first that fits counts. */
 const lacks = [
   [/No compiler is provided|JAVA_HOME/, 'a JDK'],
+  [/There are test failures|COMPILATION ERROR/, undefined],
   [
     /offline mode|has not been downloaded|Could not (resolve|find)|was not found in/,
     "the plugin's libraries, which npm run test:flink fetches",
   ],
 ]
+
+/** For a JVM of a few seconds. */
+const shortLived = '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC'
 
 function runWireTests() {
   let lacking = 'Maven'
@@ -81,7 +85,7 @@ function runWireTests() {
     const { status, error, stdout, stderr } = spawnSync(
       'mvn',
       ['-o', '-B', '-ntp', '-P', `flink-${line},wire`, 'test'],
-      { cwd: folder, encoding: 'utf8' },
+      { cwd: folder, encoding: 'utf8', env: { ...process.env, MAVEN_OPTS: shortLived } },
     )
     if (error?.code === 'ENOENT') break
     if (error !== undefined) fail(`mvn can't be run: ${error.message}`)
@@ -90,9 +94,9 @@ function runWireTests() {
       return
     }
     const said = `${stdout}${stderr}`
-    const lack = lacks.find(([words]) => words.test(said))
+    const lack = lacks.find(([words]) => words.test(said))?.[1]
     if (lack === undefined) fail(`the Java wire tests failed with Flink ${line}:\n${said}`)
-    lacking = lack[1]
+    lacking = lack
   }
   process.stdout.write(`Java wire tests: not run, for want of ${lacking}\n`)
 }

@@ -43,7 +43,7 @@ describe('with a Maven that answers as the test says', () => {
   it.each([
     ['Cannot access central in offline mode', 'libraries'],
     ['Plugin org.x:y:1 has not been downloaded from it before', 'libraries'],
-    ['No compiler is provided in this environment', 'a JDK'],
+    ['COMPILATION ERROR : No compiler is provided in this environment', 'a JDK'],
     ['The JAVA_HOME environment variable is not defined correctly', 'a JDK'],
   ])('"%s" is a want of %s, and no failure', (words, want) => {
     const { status, stdout } = run(['wire'], maven(words, 1))
@@ -53,9 +53,11 @@ describe('with a Maven that answers as the test says', () => {
   })
 
   it('what else goes wrong fails, with the words of Maven', () => {
-    const { status, stderr } = run(['wire'], maven('There are test failures.', 1))
-    expect(status).toBe(1)
-    expect(stderr).toContain('There are test failures.')
+    for (const words of ['Could not find it. There are test failures.', 'COMPILATION ERROR']) {
+      const { status, stderr } = run(['wire'], maven(words, 1))
+      expect(status).toBe(1)
+      expect(stderr).toContain(words)
+    }
   })
 
   it('a want of Maven is no failure of the wire tests, but one of the other goals', () => {
