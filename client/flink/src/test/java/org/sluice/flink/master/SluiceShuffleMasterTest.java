@@ -24,6 +24,7 @@ import org.apache.flink.runtime.shuffle.NettyShuffleDescriptor;
 import org.apache.flink.runtime.shuffle.ShuffleDescriptor;
 import org.apache.flink.runtime.shuffle.TaskInputsOutputsDescriptor;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.node.ObjectNode;
+import org.apache.flink.util.InstantiationUtil;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.DisplayName;
@@ -117,6 +118,25 @@ class SluiceShuffleMasterTest {
       assertEquals(4, descriptor.subpartitionCount());
       assertSame(placed.get(0).worker(), descriptor.worker(), "serialised once for all");
     }
+  }
+
+  @Test
+  @DisplayName("descriptors of a stage, serialised together, carry what they share once")
+  void serialised() throws Exception {
+    List<SluiceShuffleDescriptor> placed = f.place(f.job(), 50);
+    byte[] one = InstantiationUtil.serializeObject(placed.subList(0, 1).toArray());
+    byte[] all = InstantiationUtil.serializeObject(placed.toArray());
+    Object[] again =
+        InstantiationUtil.deserializeObject(all, SluiceShuffleDescriptor.class.getClassLoader());
+    for (int index = 0; index < 50; index++) {
+      SluiceShuffleDescriptor descriptor = (SluiceShuffleDescriptor) again[index];
+      assertEquals(placed.get(index).key(), descriptor.key());
+      assertEquals(placed.get(index).worker(), descriptor.worker());
+      assertEquals(placed.get(index).allocation(), descriptor.allocation());
+      assertSame(((SluiceShuffleDescriptor) again[0]).worker(), descriptor.worker());
+    }
+    int each = (all.length - one.length) / 49;
+    assertTrue(each < one.length / 3, each + " bytes each, the first " + one.length);
   }
 
   @Test
