@@ -58,6 +58,18 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     about: 'Put a worker back into service.',
     load: async () => (await import('./service-state-commands.ts')).undrainCommand,
   },
+  why: {
+    about: 'What went wrong with a job, and where its time goes.',
+    load: async () => (await import('./why-command.ts')).whyCommand,
+  },
+  doctor: {
+    about: 'Look for what is wrong with a configuration and a running cluster.',
+    load: async () => (await import('./doctor-command.ts')).doctorCommand,
+  },
+  'support-bundle': {
+    about: 'Gather what manager and workers say of themselves into one archive.',
+    load: async () => (await import('./support-bundle-command.ts')).supportBundleCommand,
+  },
   'log-level': {
     about: 'Change the level of the log of running processes.',
     load: async () => (await import('./settings-commands.ts')).logLevelCommand,

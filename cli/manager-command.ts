@@ -54,6 +54,8 @@ export interface ClusterCall<Values> {
   readonly token: string | undefined
   /** The command's arguments without a flag, as many as `argumentNames` at most. */
   readonly args: readonly string[]
+  /** All that was given after the command's name. */
+  readonly argv: readonly string[]
 }
 
 export interface ManagerCommandParts<Table extends OptionTable> {
@@ -79,7 +81,7 @@ export function managerCommand<const Table extends OptionTable>(
     about,
     ...(examples === undefined ? {} : { examples }),
     positionalsMax: argumentNames.length,
-    run: async ({ values, positionals }, context) => {
+    run: async ({ values, positionals }, context, argv) => {
       const missing = argumentNames[positionals.length]
       if (missing !== undefined && !missing.startsWith('[')) {
         throw new ShuffleError('INVALID_ARGUMENT', `${missing} is missing; usage: ${usage}`)
@@ -88,7 +90,14 @@ export function managerCommand<const Table extends OptionTable>(
       const token = readToken(typed.tokenFile, context)
       const client = clientOf(typed, token)
       try {
-        const code = await parts.run({ client, values: typed, context, token, args: positionals })
+        const code = await parts.run({
+          client,
+          values: typed,
+          context,
+          token,
+          args: positionals,
+          argv,
+        })
         return code ?? exitCodes.success
       } catch (error) {
         throw withAdvice(error, typed.manager)

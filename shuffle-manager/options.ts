@@ -91,6 +91,14 @@ export const managerOptions = declareOptions(
       reloadable: true,
       about: 'A worker not back with its data by then is lost.',
     },
+    workerForgetMs: {
+      name: 'worker-forget-after',
+      type: 'duration',
+      default: '1h',
+      reloadable: true,
+      about:
+        'A lost worker of which no job knows anything any more is no longer listed, so long after it was last heard of.',
+    },
     graceMs: {
       name: 'start-grace',
       type: 'duration',
@@ -144,7 +152,7 @@ export const managerOptions = declareOptions(
       type: 'integer',
       default: 10_000,
       min: 1,
-      about: 'Most workers, lost ones since the start included.',
+      about: 'Most workers, lost ones that are not yet forgotten included.',
     },
     connectionsMax: {
       name: 'connections-max',
@@ -194,6 +202,10 @@ export const managerOptions = declareOptions(
       values.workerRecoveryMs >= values.workerSuspectMs
         ? undefined
         : '--worker-recovery-time must be at least --worker-suspect-after',
+    (values) =>
+      values.workerForgetMs >= values.workerRecoveryMs
+        ? undefined
+        : '--worker-forget-after must be at least --worker-recovery-time',
     (values) =>
       values.jobTimeoutMs >= values.heartbeatIntervalMs * 4
         ? undefined

@@ -2,6 +2,7 @@
 // and file descriptors. Both would otherwise show as hangs and failed reads hours later.
 
 import { ShuffleError } from '../client/common/errors.ts'
+import { diskOperationsInFlightMax } from './storage/disk-operation.ts'
 
 /** Node's own number of threads for file calls and name look-ups, when nothing is set. */
 const threadsDefault = 4
@@ -13,6 +14,11 @@ const descriptorsBeside = 64
 /** How many threads file calls need so that a hung disk leaves enough for the others. */
 export function threadsNeeded(diskOperationsMax: number): number {
   return diskOperationsMax + threadsBesideDisks
+}
+
+/** The same for disks of these kinds. */
+export function threadsNeededFor(kinds: readonly ('ssd' | 'hdd')[]): number {
+  return threadsNeeded(diskOperationsInFlightMax(kinds))
 }
 
 /** The size that the thread pool of a process with this environment has. */

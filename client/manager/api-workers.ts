@@ -150,7 +150,7 @@ export const EventRecord = Type.Object(
   },
   { additionalProperties: true },
 )
-export type EventRecord = Static<typeof EventRecord>
+export type EventRecord = Static<typeof EventRecord> & Readonly<Record<string, unknown>>
 
 export const listJobs = defineRoute({
   method: 'GET',
@@ -186,6 +186,7 @@ export const describeCluster = defineRoute({
     upMs: u53('Since the start'),
     isReady: flag('Allocates'),
     reason: text('Why it does not'),
+    wallMs: u53("Clock of the manager's machine"),
     workerCounts: Type.Record(Type.String(), u53('Workers')),
     jobCount: u53('Jobs'),
     partitionCount: u53('Partitions of all states'),

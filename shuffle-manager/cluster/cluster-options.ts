@@ -6,6 +6,8 @@ export interface ClusterOptions {
   readonly workerSuspectMs: number
   /** A worker not back with its data by then is lost. */
   readonly workerRecoveryMs: number
+  /** A lost worker of which nothing is left is forgotten so long after it was last heard. */
+  readonly workerForgetMs: number
   /** Silence is not judged for so long after the start. */
   readonly graceMs: number
   readonly settleMs: number

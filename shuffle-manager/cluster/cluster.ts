@@ -21,6 +21,9 @@ import { WorkerLists } from './worker-lists.ts'
 import { WorkerRegistry, type WorkerRecord } from './worker-registry.ts'
 import { WorkerService } from './worker-service.ts'
 
+/** How far ahead of this machine's clock that of another manager may have been. */
+const epochAheadMaxMs = 24 * 3600 * 1000
+
 export interface ClusterSettings {
   readonly clock: Clock
   readonly random: Random
@@ -50,14 +53,14 @@ export class Cluster {
   readonly settling: Settling
   readonly polls: LongPolls
   readonly #liveness: Liveness
-  #highestEpoch: number
+  /** Of a manager that a caller has seen; while it is fresh, that one is to be obeyed. */
+  #higher: { readonly epoch: number; readonly heardMs: number } | undefined
 
   constructor(settings: ClusterSettings) {
     const { clock, options, managerEpoch } = settings
     this.clock = clock
     this.clusterId = settings.clusterId
     this.managerEpoch = managerEpoch
-    this.#highestEpoch = managerEpoch
     this.options = options
     this.polls = new LongPolls(clock)
     this.events = new EventRing({ clock, capacity: options.eventsMax })
@@ -119,17 +122,41 @@ export class Cluster {
     this.polls.close()
   }
 
-  /** A caller has seen a manager of this epoch; of a higher one: that one is to be obeyed, not this. */
+  /**
+   * A caller has seen a manager of this epoch; of a higher one: that one is to be obeyed, not this, for
+   * as long as callers say so. One that no manager can have made (they begin at the wall clock) is
+   * refused and changes nothing: INVALID_ARGUMENT.
+   */
   noteEpoch(epoch: number): void {
-    if (epoch <= this.#highestEpoch) return
-    this.#highestEpoch = epoch
-    this.events.add({ type: 'manager-superseded', highestEpoch: epoch })
+    if (epoch <= this.managerEpoch) return
+    const latest = Math.max(this.clock.wallMs(), this.managerEpoch) + epochAheadMaxMs
+    if (epoch > latest) {
+      throw new ShuffleError(
+        'INVALID_ARGUMENT',
+        `the manager epoch ${String(epoch)} of the call is of a day in the future, this manager has ${String(this.managerEpoch)}: no manager has made it, or one whose clock was wrong; restart the caller, and compare the clocks`,
+        { fields: { epoch, managerEpoch: this.managerEpoch } },
+      )
+    }
+    if (this.#supersededBy === undefined) {
+      this.events.add({ type: 'manager-superseded', highestEpoch: epoch })
+    }
+    const known = this.#higher?.epoch ?? 0
+    this.#higher = { epoch: Math.max(known, epoch), heardMs: this.clock.nowMs() }
+  }
+
+  /** Workers and job masters are heard in every heartbeat: silence means that nobody knows it any more. */
+  get #supersededBy(): number | undefined {
+    const higher = this.#higher
+    if (higher === undefined) return undefined
+    const isFresh = this.clock.nowMs() - higher.heardMs < this.options.workerSuspectMs
+    return isFresh ? higher.epoch : undefined
   }
 
   /** Why nothing is allocated; undefined when it is. */
   get unreadyReason(): string | undefined {
-    if (this.#highestEpoch > this.managerEpoch) {
-      return `a manager with the higher epoch ${String(this.#highestEpoch)} runs; stop this one`
+    const higher = this.#supersededBy
+    if (higher !== undefined) {
+      return `callers have seen a manager with the higher epoch ${String(higher)}; stop one of the two`
     }
     if (this.settling.isSettled) return undefined
     return `waits up to ${String(Math.ceil(this.settling.remainingMs))} ms more for workers to come back`

@@ -19,6 +19,7 @@ export type ClusterEvent =
       /** `worker`: it told what an earlier manager was asked. */
       readonly askedBy: 'operator' | 'worker'
     }
+  | { readonly type: 'worker-forgotten'; readonly workerId: string; readonly silentMs: number }
   | { readonly type: 'worker-lost'; readonly workerId: string; readonly cause: string }
   | {
       readonly type: 'disk-health'
@@ -44,6 +45,13 @@ export type ClusterEvent =
       readonly count: number
       /** The first few. */
       readonly partitionIndices: readonly number[]
+    }
+  | {
+      /** The job master hears of lost partitions; repeated until its list no longer has them. */
+      readonly type: 'loss-told'
+      readonly jobId: string
+      readonly clientId: string
+      readonly count: number
     }
   | { readonly type: 'job-registered'; readonly jobId: string; readonly clientId: string }
   | {

@@ -5,6 +5,7 @@
 import type { JobBeat, JobCommand, LostGroup } from '../../client/manager/api-jobs.ts'
 import type { PartitionKey } from '../../client/common/ids.ts'
 import { encodeAttempts, encodeKeys, groupBy } from '../../client/manager/key-columns.ts'
+import type { EventRing } from './event-ring.ts'
 import type { JobLists } from './job-lists.ts'
 import type { JobRecord, JobRegistry } from './job-registry.ts'
 import type { RowRef } from './partition-table.ts'
@@ -19,17 +20,20 @@ export class JobNews {
   readonly #workers: WorkerRegistry
   readonly #ledger: PartitionLedger
   readonly #lists: JobLists
+  readonly #events: EventRing
 
   constructor(parts: {
     readonly jobs: JobRegistry
     readonly workers: WorkerRegistry
     readonly ledger: PartitionLedger
     readonly lists: JobLists
+    readonly events: EventRing
   }) {
     this.#jobs = parts.jobs
     this.#workers = parts.workers
     this.#ledger = parts.ledger
     this.#lists = parts.lists
+    this.#events = parts.events
   }
 
   /** False when the list has to be sent again. */
@@ -62,7 +66,13 @@ export class JobNews {
   /** What there is to say now; what was not acknowledged is said again. */
   commands(job: JobRecord): JobCommand[] {
     const commands: JobCommand[] = []
+    const isNews = job.hasNewLost
     const lost = this.#lostGroups(job)
+    if (isNews && lost.length > 0) {
+      const count = lost.reduce((sum, group) => sum + group.attempts.length, 0)
+      const { jobId, clientId = '' } = job
+      this.#events.add({ type: 'loss-told', jobId, clientId, count })
+    }
     if (lost.length > 0) commands.push({ type: 'lost', groups: lost })
     if (!job.isListed) return commands
     const question = (job.question ??= this.#nextQuestion(job))

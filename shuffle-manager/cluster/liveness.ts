@@ -109,8 +109,11 @@ export class Liveness {
   }
 
   #judgeWorker(worker: WorkerRecord, nowMs: number): void {
-    if (worker.state === 'lost') return
     const silentMs = nowMs - worker.heardMs
+    if (worker.state === 'lost') {
+      if (silentMs >= this.#options.workerForgetMs) this.#forget(worker, silentMs)
+      return
+    }
     if (silentMs >= this.#options.workerRecoveryMs) {
       this.#workerLists.workerLost(worker, 'the worker is silent')
       return
@@ -119,6 +122,16 @@ export class Liveness {
     worker.state = 'suspect'
     const { workerId } = worker
     this.#events.add({ type: 'worker-silent', workerId, silentMs: Math.round(silentMs) })
+  }
+
+  /** Unless a job still has something of it in its list. */
+  #forget(worker: WorkerRecord, silentMs: number): void {
+    const { workerId, number } = worker
+    for (const job of this.#jobs.all()) {
+      for (const table of job.tables.values()) if (table.countsByWorker.has(number)) return
+    }
+    this.#workers.forget(worker)
+    this.#events.add({ type: 'worker-forgotten', workerId, silentMs: Math.round(silentMs) })
   }
 
   #judgeJob(job: JobRecord, nowMs: number): void {

@@ -120,7 +120,11 @@ export class WorkerRecord {
 export class WorkerRegistry {
   readonly #workersMax: number
   readonly #byId = new Map<WorkerId, WorkerRecord>()
-  readonly #byNumber: WorkerRecord[] = []
+  readonly #byNumber = new Map<number, WorkerRecord>()
+  /** What forgotten workers were still to be told. */
+  readonly #untold = new Map<WorkerId, ServiceRecord>()
+  #nextNumber = 0
+  #all: readonly WorkerRecord[] | undefined
 
   constructor(options: { readonly workersMax: number }) {
     this.#workersMax = options.workersMax
@@ -130,30 +134,46 @@ export class WorkerRegistry {
     return this.#byId.get(workerId)
   }
 
-  /** The worker with this number; they are never given up, so it exists. */
+  /** The worker with this number; none is forgotten while a row names it, so it exists. */
   at(number: number): WorkerRecord {
-    const worker = this.#byNumber[number]
+    const worker = this.#byNumber.get(number)
     if (worker === undefined) throw new RangeError(`no worker has the number ${String(number)}`)
     return worker
   }
 
   all(): readonly WorkerRecord[] {
-    return this.#byNumber
+    return (this.#all ??= [...this.#byNumber.values()])
   }
 
   getOrAdd(workerId: WorkerId, nowMs: number): WorkerRecord {
     const known = this.#byId.get(workerId)
     if (known !== undefined) return known
-    if (this.#byNumber.length >= this.#workersMax) {
+    if (this.#byNumber.size >= this.#workersMax) {
       throw new ShuffleError(
         'LIMIT_EXCEEDED',
-        `the manager knows ${String(this.#workersMax)} workers, lost ones included; restart it or raise workers-max`,
+        `the manager knows ${String(this.#workersMax)} workers, lost ones included; raise workers-max, or lower worker-forget-after`,
         { fields: { workerId } },
       )
     }
-    const worker = new WorkerRecord({ number: this.#byNumber.length, workerId, heardMs: nowMs })
-    this.#byNumber.push(worker)
+    const worker = new WorkerRecord({ number: this.#nextNumber++, workerId, heardMs: nowMs })
+    this.#byNumber.set(worker.number, worker)
     this.#byId.set(workerId, worker)
+    this.#all = undefined
+    const untold = this.#untold.get(workerId)
+    if (untold !== undefined) worker.askService(untold)
+    this.#untold.delete(workerId)
     return worker
+  }
+
+  /** No row may name it. What people want of it is remembered, should it come back. */
+  forget(worker: WorkerRecord): void {
+    const { number, workerId, isServiceTold, wantedService } = worker
+    this.#byNumber.delete(number)
+    this.#byId.delete(workerId)
+    this.#all = undefined
+    if (isServiceTold) return
+    this.#untold.set(workerId, wantedService)
+    const [oldest] = this.#untold.keys()
+    if (this.#untold.size > this.#workersMax && oldest !== undefined) this.#untold.delete(oldest)
   }
 }

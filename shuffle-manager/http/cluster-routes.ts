@@ -47,6 +47,7 @@ export function registerClusterRoutes(
       upMs: Math.round(cluster.settling.upMs),
       isReady: cluster.unreadyReason === undefined,
       reason: cluster.unreadyReason ?? '',
+      wallMs: cluster.clock.wallMs(),
       workerCounts,
       jobCount: jobs.length,
       partitionCount: jobs.reduce((sum, job) => sum + job.partitionCount, 0),

@@ -179,15 +179,17 @@ function addHooks(app: FastifyInstance, parts: HttpParts): void {
     void reply.header(headers.managerEpoch, String(cluster.managerEpoch))
     void reply.header(headers.cluster, cluster.clusterId)
     metrics.requestBytes.inc(Number(request.headers['content-length'] ?? 0))
+    const path = request.url.replace(/\?.*$/s, '')
     checkAccess(parts.access, {
-      path: request.url.replace(/\?.*$/s, ''),
+      path,
       header: (name) => {
         const value = request.headers[name]
         return Array.isArray(value) ? value[0] : value
       },
     })
     const epoch = Number(request.headers[headers.managerEpoch] ?? 0)
-    if (Number.isSafeInteger(epoch)) cluster.noteEpoch(epoch)
+    // Health and metrics are open to those who don't know the token.
+    if (Number.isSafeInteger(epoch) && path.startsWith('/v1/')) cluster.noteEpoch(epoch)
     done()
   })
 

@@ -1,5 +1,6 @@
 // The commands of day two on a cluster of processes.
 
+import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -25,6 +26,8 @@ beforeAll(async () => {
       '--worker-suspect-after=1500ms',
       '--start-grace=1s',
       '--settle-time=500ms',
+      '--worker-recovery-time=1m',
+      '--worker-forget-after=1m',
     ],
     workerOptions: ['--drain-timeout=1s'],
   })
@@ -152,6 +155,74 @@ describe('processes while they run', () => {
     const refused = await command('reload', workerId)
     expect(refused).toMatchObject({ code: 1 })
     expect(refused.stderr).toMatch(/drain-timeout.*soon/)
+    writeFileSync(config, 'remote-shuffle.worker: { leave-for-ever: true }\n')
+    expect(await text('reload', workerId)).toContain('leave-for-ever is now true (was false)')
     await worker.kill('SIGTERM')
+    await until('it is gone for ever', async () => /lost/.test(await text('workers')))
+  })
+})
+
+describe('what went wrong', () => {
+  it('why names the worker, the time, what happened, who noticed and who was told', async () => {
+    await using client = await EmbeddedClient.start({
+      managerUrl: cluster.managerUrl,
+      jobId: 'unlucky',
+    })
+    const descriptors = [await client.allocate(0, 1), await client.allocate(1, 1)]
+    for (const descriptor of descriptors) await client.write(descriptor, [['x'.repeat(200_000)]])
+    const victim = descriptors[0]?.holders[0]?.workerId ?? ''
+    const index = [0, 1].find((one) => idOf(one) === victim) ?? 0
+    await cluster.worker(index).kill('SIGKILL')
+    await until('it is silent', async () => (await told(index)).state === 'suspect')
+    expect((await command('exclude', victim)).code).toBe(0)
+    expect(await text('exclude', victim, '--lost', '--reason', 'gone')).toMatch(/counts as lost/)
+    await until('the job master hears of it', () => client.lost.length > 0)
+    const said = await text('why', 'unlucky')
+    expect(said).toMatch(
+      new RegExp(`data +0 +${victim} +an operator gave it up +the manager, by its silence +\\S+ 2`),
+    )
+    expect(said).toContain('worker-silent')
+    await cluster.worker(index).start()
+    // It does not serve again by itself: a person excluded it.
+    await until('it is back', async () => (await told(index)).state === 'alive')
+    expect(await told(index)).toMatchObject({ service: { state: 'excluded', reason: 'gone' } })
+    await text('undrain', victim)
+  })
+
+  it('why says where the time goes, and a doctor sees the worker that left for ever and nothing else', async () => {
+    await until('both serve', async () => {
+      const both = await Promise.all([told(0), told(1)])
+      return both.every(({ state, service }) => state === 'alive' && service.state === 'serving')
+    })
+    await using client = await EmbeddedClient.start({
+      managerUrl: cluster.managerUrl,
+      jobId: 'timed',
+    })
+    const descriptor = await client.allocate(0, 1)
+    await client.write(descriptor, [['x'.repeat(200_000)]])
+    await until('the worker has told of its times', async () =>
+      /write\S* +\d/.test(await text('why', 'timed')),
+    )
+    const doctor = await command('doctor')
+    expect(doctor.stdout).toContain('manager: ready')
+    expect(doctor.stdout).toContain(`worker ${idOf(1)}: data port`)
+    // The one that left for ever is all there is to say; warnings are the machine's own.
+    const failures = doctor.stdout.split('\n').filter((line) => line.startsWith('FAIL'))
+    expect(failures).toEqual([expect.stringMatching(/lost, silent for/)])
+    expect(doctor.code).toBe(1)
+  })
+
+  it('a doctor sees a worker that hangs, and a bundle says who did not answer', async () => {
+    cluster.worker(0).signal('SIGSTOP')
+    await until('it is silent', async () => (await told(0)).state === 'suspect')
+    const doctor = await command('doctor')
+    expect(doctor.code).toBe(1)
+    expect(doctor.stdout).toMatch(new RegExp(`FAIL  worker ${idOf(0)}: HTTP port`))
+    const output = join(cluster.directory, 'bundle.tar.gz')
+    expect(await text('support-bundle', '--output', output)).toMatch(/1 things are missing/)
+    cluster.worker(0).signal('SIGCONT')
+    const names = execFileSync('tar', ['-tzf', output], { encoding: 'utf8' })
+    expect(names).toContain(`workers/${idOf(1)}/metrics.txt`)
+    await until('it is back', async () => (await told(0)).state === 'alive')
   })
 })

@@ -127,6 +127,32 @@ test('a release that a worker took in and never did is told again within a minut
   state.cluster.close()
 })
 
+test('a lost worker is forgotten when no job knows anything of it, and what it was to be told is not', async () => {
+  const state = new ClusterState()
+  const worker = state.register('w1', [reported([key(0)], 'committed')])
+  state.cluster.start()
+  state.registerJob()
+  state.list([{ key: key(0), worker: 'w1', isCommitted: true }])
+  state.cluster.workerService.ask(worker, { state: 'excluded', reason: 'bad' })
+  const beat = () => {
+    state.beat()
+  }
+  for (let beats = 0; beats < 15 * 60; beats++) {
+    await state.clock.advance(5000)
+    beat()
+  }
+  expect(worker.state).toBe('lost')
+  expect(state.cluster.workers.all()).toEqual([worker])
+  state.drop([key(0)])
+  await state.clock.advance(2000)
+  expect(state.cluster.workers.all()).toEqual([])
+  expect(state.eventTypes()).toContain('worker-forgotten')
+  const again = state.register('w1')
+  expect(again.number).not.toBe(worker.number)
+  expect(state.commandsFor(again)).toEqual(['service excluded'])
+  state.cluster.close()
+})
+
 test('after close no timer is left', () => {
   const state = new ClusterState()
   state.cluster.start()

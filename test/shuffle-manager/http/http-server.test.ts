@@ -22,6 +22,22 @@ test('a caller that has seen a higher epoch makes the manager step back', async 
   expect(state.cluster.unreadyReason).toMatch(/higher epoch 2000/)
 })
 
+test('an absurd epoch is refused, and one on an open page is not looked at', async () => {
+  const { call, state } = await managerApp()
+  await state.clock.advance(6000)
+  const absurd = { 'sluice-manager-epoch': String(Number.MAX_SAFE_INTEGER) }
+  expect(await call('GET', '/v1/jobs', undefined, absurd)).toMatchObject({
+    status: 400,
+    body: { error: { code: 'INVALID_ARGUMENT' } },
+  })
+  for (const path of ['/healthz', '/readyz', '/metrics']) {
+    expect((await call('GET', path, undefined, { 'sluice-manager-epoch': '2000' })).status).toBe(
+      200,
+    )
+  }
+  expect(state.cluster.unreadyReason).toBeUndefined()
+})
+
 test('a body past the limit is refused with what to do', async () => {
   const { call } = await managerApp()
   const answer = await call('PUT', '/v1/jobs/j', { clientId: 'x'.repeat(4 * 1024 * 1024) })
