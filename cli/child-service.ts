@@ -5,6 +5,7 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
 import { ShuffleError } from '../client/index.ts'
+import { workerNodeFlags } from '../shuffle-worker/heap-limits.ts'
 import { temporaryDirectoryVariable } from './service-commands.ts'
 
 /** What a service prints when it is ready. */
@@ -60,7 +61,8 @@ export class ChildService {
     const isSource = import.meta.url.endsWith('.ts')
     const main = fileURLToPath(new URL(isSource ? './main.ts' : './main.js', import.meta.url))
     const runner = isSource ? ['--import', 'tsx'] : []
-    const child = spawn(process.execPath, [...runner, main, ...options.argv], {
+    const flags = options.argv[0] === 'worker' ? workerNodeFlags : []
+    const child = spawn(process.execPath, [...flags, ...runner, main, ...options.argv], {
       // A group of its own: a terminal's Ctrl-C reaches the command alone, which then ends this.
       detached: true,
       stdio: ['pipe', 'pipe', 'pipe'],

@@ -19,6 +19,7 @@ import {
   workerOptions,
   type WorkerOptions,
 } from './options.ts'
+import { limitHeapGrowth, workerNodeFlags } from './heap-limits.ts'
 import { checkDescriptors, threadPoolSize, threadsNeeded } from './process-limits.ts'
 import { diskOperationsInFlightMax } from './storage/disk-operation.ts'
 import { ShuffleWorker } from './worker.ts'
@@ -58,6 +59,7 @@ export async function runWorker(argv: readonly string[]): Promise<number> {
 async function runHere(configuration: Configuration): Promise<number> {
   const { parsed, read, hasConfig, directories, token } = configuration
   const options = parsed.values
+  limitHeapGrowth()
   const logger = createLogger({ level: options.logLevel, role: 'worker' })
   const settings = new RunningOptions({ declaration: workerOptions, parsed, read, logger })
   if (hasConfig) reloadOnSignal(settings, logger)
@@ -81,14 +83,18 @@ async function runHere(configuration: Configuration): Promise<number> {
 
 /** The same command again, with the pool that it needs. */
 function runAsChild(threads: number): Promise<number> {
-  const child = spawn(process.execPath, [...process.execArgv, ...process.argv.slice(1)], {
-    stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
-    env: {
-      ...process.env,
-      UV_THREADPOOL_SIZE: String(threads),
-      [restartedVariable]: '1',
+  const child = spawn(
+    process.execPath,
+    [...workerNodeFlags, ...process.execArgv, ...process.argv.slice(1)],
+    {
+      stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+      env: {
+        ...process.env,
+        UV_THREADPOOL_SIZE: String(threads),
+        [restartedVariable]: '1',
+      },
     },
-  })
+  )
   for (const signal of signals) process.on(signal, () => child.kill(signal))
   return new Promise((resolve) => {
     child.once('error', (error) => {
