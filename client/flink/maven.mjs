@@ -1,10 +1,13 @@
 // Builds and tests the Flink plugin with Maven, one Flink line after another.
 //
 //     node client/flink/maven.mjs build [--line 1.20|2.2|2.3]
-//     node client/flink/maven.mjs test [--line 1.20|2.2|2.3] [--quick] [--only WordCountIT,…]
+//     node client/flink/maven.mjs test [--line 1.20|2.2|2.3] [--quick | --ci | --only WordCountIT,…]
+//     node client/flink/maven.mjs bench [--line 1.20|2.2|2.3] [--quick]
 //     node client/flink/maven.mjs wire
 //
-// Without --line all lines. Jars end up in client/flink/target. `wire` is for npm test: it runs the
+// Without --line all lines; bench: 2.2. Jars end up in client/flink/target. --quick runs what is
+// tagged so; --ci runs what that leaves, with fewer jobs in a row. Maven is ended when a line takes
+// longer than an hour and a half. `wire` is for npm test: it runs the
 // wire tests on the first line whose libraries Maven has, downloads nothing, and says so in one line
 // when it can't run them.
 
@@ -16,6 +19,8 @@ import { parseArgs } from 'node:util'
 
 const folder = dirname(fileURLToPath(import.meta.url))
 const allLines = ['1.20', '2.2', '2.3']
+const benchLine = '2.2'
+const lineTimeoutMs = 90 * 60_000
 
 function main() {
   const { positionals, values } = parseArgs({
@@ -23,11 +28,14 @@ function main() {
     options: {
       line: { type: 'string' },
       quick: { type: 'boolean', default: false },
+      ci: { type: 'boolean', default: false },
       only: { type: 'string' },
     },
   })
   const [goal] = positionals
-  if (!['build', 'test', 'wire'].includes(goal)) fail('say build, test or wire')
+  if (!['build', 'test', 'bench', 'wire'].includes(goal)) {
+    fail('say build, test, bench or wire')
+  }
   if (goal === 'wire') {
     runWireTests()
     return
@@ -35,27 +43,22 @@ function main() {
   if (values.line !== undefined && !allLines.includes(values.line)) {
     fail(`there is no line ${values.line}; the lines are ${allLines.join(', ')}`)
   }
-  const lines = values.line === undefined ? allLines : [values.line]
+  const defaultLines = goal === 'bench' ? [benchLine] : allLines
+  const lines = values.line === undefined ? defaultLines : [values.line]
   const failed = lines.filter((line) => !run(goal, line, values))
   if (failed.length > 0) fail(`${goal} failed for Flink ${failed.join(', ')}`)
 }
 
-function run(goal, line, { quick, only }) {
+function run(goal, line, values) {
   const began = Date.now()
-  const goals =
-    goal === 'build'
-      ? ['package', '-DskipTests']
-      : [
-          'verify',
-          ...(quick ? ['-Dit.groups=quick'] : []),
-          ...(only === undefined ? [] : [`-Dit.test=${only}`, '-Dunit.tests.skipped=true']),
-        ]
   const { status, error } = spawnSync(
     'mvn',
-    ['-q', '-B', '-ntp', '-P', `flink-${line}`, ...goals],
+    ['-q', '-B', '-ntp', '-P', `flink-${line}`, ...goalsOf(goal, values)],
     {
       cwd: folder,
       stdio: 'inherit',
+      timeout: lineTimeoutMs,
+      killSignal: 'SIGKILL',
     },
   )
   if (error !== undefined) fail(`mvn can't be run: ${error.message}`)
@@ -112,6 +115,19 @@ function countTests(line) {
   }
   if (count === 0) fail(`no Java wire test ran with Flink ${line}`)
   return count
+}
+
+function goalsOf(goal, { quick, ci, only }) {
+  if (goal === 'build') return ['package', '-DskipTests']
+  const withoutUnitTests = '-Dunit.tests.skipped=true'
+  if (goal === 'bench') {
+    const size = quick ? ['-Dbench.rounds=2', '-Dbench.orders=50000'] : []
+    return ['verify', '-Dit.test=ShuffleBench', withoutUnitTests, ...size]
+  }
+  if (only !== undefined) return ['verify', `-Dit.test=${only}`, withoutUnitTests]
+  if (quick) return ['verify', '-Dit.groups=quick']
+  if (ci) return ['verify', '-Dit.groups.excluded=quick', '-Dsluice.jobs=30', withoutUnitTests]
+  return ['verify']
 }
 
 function copyJar(line) {

@@ -93,9 +93,14 @@ final class FlinkCluster implements AutoCloseable {
     cluster.start();
     URI rest = cluster.getRestAddress().get();
     client.addAll(configuration);
+    pointTo(client, rest.getHost(), rest.getPort());
+  }
+
+  /** Makes it a configuration of a client of the cluster there. */
+  static void pointTo(Configuration client, String host, int port) {
     client.setString("execution.target", "remote");
-    client.setString("rest.address", rest.getHost());
-    client.setString("rest.port", String.valueOf(rest.getPort()));
+    client.setString("rest.address", host);
+    client.setString("rest.port", String.valueOf(port));
     client.setString("execution.runtime-mode", "BATCH");
   }
 
@@ -105,6 +110,10 @@ final class FlinkCluster implements AutoCloseable {
 
   /** For batch jobs, submitted as a client would. */
   StreamExecutionEnvironment environment(int parallelism) {
+    return environment(client, parallelism);
+  }
+
+  static StreamExecutionEnvironment environment(Configuration client, int parallelism) {
     StreamExecutionEnvironment environment = new StreamExecutionEnvironment(client);
     environment.setRuntimeMode(RuntimeExecutionMode.BATCH);
     environment.setParallelism(parallelism);
@@ -113,6 +122,10 @@ final class FlinkCluster implements AutoCloseable {
 
   /** Every operator of its queries has that parallelism. */
   TableEnvironment tables(int parallelism) {
+    return tables(client, parallelism);
+  }
+
+  static TableEnvironment tables(Configuration client, int parallelism) {
     Configuration with = new Configuration(client);
     with.setString("parallelism.default", String.valueOf(parallelism));
     with.setString("table.exec.resource.default-parallelism", String.valueOf(parallelism));

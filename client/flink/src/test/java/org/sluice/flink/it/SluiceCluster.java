@@ -18,7 +18,9 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.function.BooleanSupplier;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -71,7 +73,7 @@ final class SluiceCluster implements AutoCloseable {
         () -> get(managerUrl() + "/v1/workers").path("workers").size() == workerCount);
   }
 
-  private static int freePort() {
+  static int freePort() {
     try (ServerSocket socket = new ServerSocket(0)) {
       return socket.getLocalPort();
     } catch (IOException error) {
@@ -147,6 +149,16 @@ final class SluiceCluster implements AutoCloseable {
     return targets;
   }
 
+  /** The processes of the manager and the workers by what they are. */
+  Map<String, Long> processes() {
+    Map<String, Long> processes = new LinkedHashMap<>();
+    processes.put("Sluice manager", manager.process.pid());
+    for (int index = 0; index < workers.size(); index++) {
+      processes.put("Sluice worker " + (index + 1), workers.get(index).process.pid());
+    }
+    return processes;
+  }
+
   /** How many descriptors the manager and the workers have open. */
   long serviceDescriptors() throws IOException {
     long count = descriptorsOf(String.valueOf(manager.process.pid())).size();
@@ -198,7 +210,7 @@ final class SluiceCluster implements AutoCloseable {
     return new Service(process, JSON.readTree(line));
   }
 
-  private static File logDirectory() {
+  static File logDirectory() {
     File logs = new File(System.getProperty("sluice.logs", "target/logs"));
     logs.mkdirs();
     return logs;

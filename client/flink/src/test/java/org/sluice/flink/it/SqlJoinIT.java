@@ -30,9 +30,9 @@ class SqlJoinIT {
   void queries() throws Exception {
     List<String> queries = new ArrayList<>(SqlJobs.QUERIES);
     queries.add(SqlJobs.SORT);
-    long exchanged = compare(queries, 400_000);
+    long exchanged = compare(queries, 200_000);
     System.out.println(queries.size() + " queries exchanged " + (exchanged >> 20) + " MiB");
-    assertTrue(exchanged > 500L << 20, "only " + exchanged + " bytes were exchanged");
+    assertTrue(exchanged > 250L << 20, "only " + exchanged + " bytes were exchanged");
   }
 
   /** The bytes that went through the workers. */
