@@ -1,4 +1,4 @@
-// Small fixed scripts, run once for each message and each disk operation in them, and for each fault
+// Small fixed scripts, run once for each message, disk operation and timer in them, and for each fault
 // that can hit there: only the right output or a clear error, and nothing left behind.
 
 import { VirtualRandom } from '../support/virtual-random.ts'
@@ -52,6 +52,12 @@ export async function* everyPoint(
       yield await runWith(script, faultAt(kind, number, 0))
     }
   }
+  for (let member = 0; member < calm.cluster.members.length; member += 1) {
+    for (let number = 1 + offset; number <= calm.timersInJobs; number += step) {
+      const fault = faultAt('process-killed-at-timer', number, 0)
+      yield await runWith(script, { ...fault, target: member })
+    }
+  }
   for (const [kind, other] of atOperation) {
     for (let number = 1 + offset; number <= operationCount; number += step) {
       yield await runWith(script, faultAt(kind, number, other))
@@ -62,7 +68,8 @@ export async function* everyPoint(
 async function runWith(script: Script, fault: FaultPlan): Promise<PointRun> {
   const simulation = new Simulation(seed, { ...script.plan, faults: [fault] }, {})
   const { findings } = await simulation.run()
-  return { point: `${script.name}: ${fault.kind} ${String(fault.after)}`, findings }
+  const where = `${String(fault.after)} target ${String(fault.target)} other ${String(fault.other)}`
+  return { point: `${script.name}: ${fault.kind} ${where}`, findings }
 }
 
 function faultAt(kind: FaultKind, after: number, other: number): FaultPlan {

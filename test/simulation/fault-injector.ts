@@ -63,10 +63,10 @@ export class FaultInjector {
   restlessUntilMs = 0
   /** A living job master was replaced by another one. */
   hasReplaced = false
-  /** Stored bytes were changed: DATA_CORRUPT may come. */
-  hasDamaged = false
-  /** Committed data may be gone: PARTITION_NOT_FOUND may come. */
-  hasLost = false
+  /** Machines on which stored bytes were changed: DATA_CORRUPT may come from there. */
+  readonly damagedHosts = new Set<string>()
+  /** Machines on which committed data may be gone: PARTITION_NOT_FOUND may come from there. */
+  readonly lostHosts = new Set<string>()
   /** Files of failed writes may stay until the next start. */
   hasBlockedDeletion = false
 
@@ -224,7 +224,7 @@ export class FaultInjector {
       },
       'disk-short-read': (fault) => {
         // What is missing may be taken for damage, and then it is lost.
-        this.hasDamaged = true
+        this.damagedHosts.add(this.#worker(fault).host)
         const times = 1 + (fault.other % 3)
         this.#rule(
           { ...fault, after: fault.after % 4 },
@@ -311,7 +311,7 @@ export class FaultInjector {
       'worker-power-loss': (fault) => {
         const worker = this.#worker(fault)
         this.#hit(fault)
-        if (cluster.context.plan.durability === 'none') this.hasLost = true
+        if (cluster.context.plan.durability === 'none') this.lostHosts.add(this.#worker(fault).host)
         this.#kill(worker, fault)
         this.#disk(worker).crash(fault.other % 3 === 0 ? 'drop' : 'random')
       },
@@ -321,7 +321,7 @@ export class FaultInjector {
       'worker-wiped': (fault) => {
         const worker = this.#worker(fault)
         this.#hit(fault)
-        this.hasLost = true
+        this.lostHosts.add(this.#worker(fault).host)
         this.#kill(worker, fault)
         this.#disk(worker).wipe()
       },
@@ -371,12 +371,13 @@ export class FaultInjector {
         this.#hit(fault)
       },
       'process-killed-at-event': (fault) => {
-        const members = [cluster.manager, ...cluster.workers, ...cluster.taskHosts]
-        const member = pickOne(members, fault.target)
         this.#context.virtual.clock.afterEvents(fault.after, () => {
-          if (this.#isOver) return
-          this.#hit(fault)
-          this.#kill(member, fault)
+          this.#killAny(fault)
+        })
+      },
+      'process-killed-at-timer': (fault) => {
+        this.#context.virtual.clock.beforeTimer(fault.after, () => {
+          this.#killAny(fault)
         })
       },
       'worker-drained': (fault) => {
@@ -516,6 +517,12 @@ export class FaultInjector {
     member.kill(fault.durationMs)
   }
 
+  #killAny(fault: FaultPlan): void {
+    if (this.#isOver) return
+    this.#hit(fault)
+    this.#kill(pickOne(this.#context.cluster.members, fault.target), fault)
+  }
+
   #pause(process: SimProcess | undefined, fault: FaultPlan): void {
     if (process?.isAlive !== true || process.isPaused) return
     const others = this.#hosts().filter((host) => host !== process.host)
@@ -531,7 +538,7 @@ export class FaultInjector {
     const { disk, directory } = this.#directory(fault)
     const worker = this.#worker(fault)
     // A disk that fails for long enough has lost what is on it.
-    this.hasLost = true
+    this.lostHosts.add(this.#worker(fault).host)
     this.hasBlockedDeletion = true
     const untilMs = this.#context.virtual.clock.nowMs() + fault.durationMs + touchedAfterMs
     this.#touched.set(`${worker.host} ${directory}`, untilMs)
@@ -570,8 +577,8 @@ export class FaultInjector {
     const content = path === undefined ? undefined : disk.contentOf(path)
     if (path === undefined || content === undefined || content.byteLength === 0) return
     this.#hit(fault)
-    this.hasDamaged = true
-    this.hasLost = true
+    this.damagedHosts.add(this.#worker(fault).host)
+    this.lostHosts.add(this.#worker(fault).host)
     const drawn = Math.floor((fault.after / 256) * content.byteLength) % content.byteLength
     // The eight bytes at the beginning of a journal say its version; of another one nothing is touched.
     const at = path.endsWith('journal') ? Math.max(8, drawn) : drawn

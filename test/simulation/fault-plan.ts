@@ -42,6 +42,7 @@ export const faultKinds = [
   'master-paused',
   'master-replaced',
   'process-killed-at-event',
+  'process-killed-at-timer',
   'wall-clock-jump',
   'stranger',
 ] as const

@@ -450,6 +450,8 @@ class JobLife {
         ),
       )
       this.#held.set(partitionKeyText(key), descriptor)
+      // Names that it had before are of the same machine.
+      attempt.host = /^worker-\d+/.exec(descriptor.holders[0]?.host ?? '')?.[0]
       return { descriptor, attempt }
     } catch (error) {
       if (error instanceof LifeEnded) throw error

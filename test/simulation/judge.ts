@@ -42,17 +42,23 @@ export class Judge {
     if (never.has(code)) return `an error that nothing can cause: ${what}`
     if (place.attempt?.isReleased === true && ofRelease.has(code)) return undefined
     if (code === 'PARTITION_NOT_FOUND' && place.attempt?.state === 'committed') {
-      if (!this.#injector.hasLost) return `a committed partition is gone: ${what}`
+      if (!this.#injector.lostHosts.has(place.attempt.host ?? ''))
+        return `a committed partition is gone: ${what}`
     }
-    if (ofDamage.has(code) && !this.#injector.hasDamaged) return `damage without a fault: ${what}`
+    if (ofDamage.has(code) && !this.#isDamaged(place)) return `damage without a fault: ${what}`
     if (this.#injector.count === 0 && !this.#isOfThePlan(code)) {
       return `an error without a fault: ${what}`
     }
     return undefined
   }
 
-  isLogAllowed(message: string): boolean {
-    return message === 'a partition is lost' && this.#injector.hasLost
+  isLogAllowed(message: string, host: string): boolean {
+    return message === 'a partition is lost' && this.#injector.lostHosts.has(host)
+  }
+
+  #isDamaged({ attempt }: ErrorPlace): boolean {
+    const { damagedHosts } = this.#injector
+    return attempt?.host === undefined ? damagedHosts.size > 0 : damagedHosts.has(attempt.host)
   }
 
   /** What jobs bring upon themselves. */

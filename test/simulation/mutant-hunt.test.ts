@@ -5,7 +5,12 @@ import { mutants } from './mutants.ts'
 import { simulate } from './simulation.ts'
 
 /** Those that show within a few seeds; `npm run simulate -- --mutants` hunts all. */
-const quick = ['credit-off-by-one', 'wrong-range-by-one', 'order-broken', 'lost-release']
+const quick = [
+  'credit-off-by-one',
+  'wrong-range-by-one',
+  'order-broken-inside-range',
+  'lost-release',
+]
 
 test.each(mutants.filter(({ name }) => quick.includes(name)))(
   'the simulation notices when $about',

@@ -7,11 +7,15 @@ import type { Disk, DiskFile } from '../../client/common/disk.ts'
 import { HttpTransport } from '../../client/manager/http-transport.ts'
 import { EntryChecksum } from '../../client/protocol/entry.ts'
 import { ProtocolConnection } from '../../client/protocol/protocol-connection.ts'
+import { CreditShares } from '../../client/read/credit-shares.ts'
 import { InputPartition } from '../../client/read/input-partition.ts'
+import { JobLists } from '../../shuffle-manager/cluster/job-lists.ts'
 import { PartitionLedger } from '../../shuffle-manager/cluster/partition-ledger.ts'
 import { ListChanges } from '../../shuffle-worker/control/list-changes.ts'
 import { DataStore } from '../../shuffle-worker/storage/data-store.ts'
 import { KeyMemory } from '../../shuffle-worker/storage/key-memory.ts'
+import { OpenWrite } from '../../shuffle-worker/storage/open-write.ts'
+import { PartitionBuilder } from '../../shuffle-worker/storage/partition-builder.ts'
 import { PartitionFileWriter } from '../../shuffle-worker/storage/partition-file-writer.ts'
 import { RunTable } from '../../shuffle-worker/storage/stored-region-index.ts'
 import { seamMutation } from './process.ts'
@@ -122,6 +126,54 @@ export const mutants: readonly Mutant[] = [
     ),
   },
   {
+    name: 'reader-served-partial',
+    about: 'readers get a file under the name of one that is being written, which is never renamed',
+    install: onDisk((disk) => {
+      const partialOf = (path: string) => path.replace(/data$/, 'partial')
+      return {
+        ...disk,
+        rename: (from, to) =>
+          from.endsWith('.partial') ? Promise.resolve() : disk.rename(from, to),
+        open: (path, mode) => disk.open(mode === 'create' ? path : partialOf(path), mode),
+        unlink: (path) => disk.unlink(partialOf(path)),
+      }
+    }),
+  },
+  {
+    name: 'resumed-write',
+    about: 'a write whose connection broke goes on: what had come of it is committed',
+    install: () => {
+      const subpartitions = new WeakMap<object, number>()
+      const undos = [
+        patched(DataStore, 'openWrite', async (original, _self, args) => {
+          const [request] = args as [{ readonly subpartitionCount: number }]
+          const write = (await original(...args)) as object
+          subpartitions.set(write, request.subpartitionCount)
+          return write
+        })(),
+        patched(PartitionBuilder, 'finish', (original, self, [totals, durability]) => {
+          const { isResumed } = totals as { readonly isResumed?: boolean }
+          if (isResumed !== true) return original(totals, durability)
+          const { regionCount, byteCount } = self as PartitionBuilder
+          return original({ ...(totals as object), regionCount, byteCount }, durability)
+        })(),
+        patched(OpenWrite, 'abort', async (original, self) => {
+          const write = self as { finish(totals: object): Promise<unknown> }
+          const count = subpartitions.get(write) ?? 0
+          const uncompressedBytes = Array.from({ length: count }, () => 0)
+          try {
+            await write.finish({ isResumed: true, recordCount: 0, uncompressedBytes })
+          } catch {
+            await original()
+          }
+        })(),
+      ]
+      return () => {
+        for (const undo of undos) undo()
+      }
+    },
+  },
+  {
     name: 'commit-without-rename',
     about: 'a commit leaves the file under the name of one that is being written',
     install: patched(PartitionFileWriter, 'commit', () => Promise.resolve()),
@@ -130,6 +182,27 @@ export const mutants: readonly Mutant[] = [
     name: 'lost-release',
     about: 'a release by the job is forgotten',
     install: patched(ShuffleMaster, 'releasePartitionExternally', () => undefined),
+  },
+  {
+    name: 'stale-epoch-accepted',
+    about: 'the manager goes on to obey a job master that was replaced',
+    install: () => {
+      const epochs = new WeakMap<object, Map<unknown, number>>()
+      const undoRegister = patched(JobLists, 'register', (original, self, args) => {
+        const epoch = original(...args) as number
+        const known = epochs.get(self as object) ?? new Map<unknown, number>()
+        epochs.set(self as object, known.set(args[0], epoch))
+        return epoch
+      })()
+      const undoHeld = patched(JobLists, 'held', (original, self, [jobId, jobEpoch]) => {
+        const newest = epochs.get(self as object)?.get(jobId) ?? 0
+        return original(jobId, Math.max(newest, jobEpoch as number))
+      })()
+      return () => {
+        undoRegister()
+        undoHeld()
+      }
+    },
   },
   {
     name: 'stale-allocation-accepted',
@@ -152,6 +225,20 @@ export const mutants: readonly Mutant[] = [
         undoFate()
       }
     },
+  },
+  {
+    name: 'leaked-buffer-on-close-while-opening',
+    about: 'the buffers of a read channel that is closed while it opens are never given back',
+    install: patched(CreditShares, 'acquireInitial', async (original, _self, args) => {
+      const [{ signal }] = args as [{ readonly signal: AbortSignal }]
+      const buffers = (await original(...args)) as { bytes: Uint8Array; recycle: () => void }[]
+      return buffers.map(({ bytes, recycle }) => ({
+        bytes,
+        recycle: () => {
+          if (!signal.aborted) recycle()
+        },
+      }))
+    }),
   },
   {
     name: 'leaked-buffer-on-close',
@@ -187,7 +274,7 @@ export const mutants: readonly Mutant[] = [
     ),
   },
   {
-    name: 'order-broken',
+    name: 'order-broken-inside-range',
     about: 'the runs of a frame are sent in the opposite order',
     install: patched(ProtocolConnection, 'send', (original, _self, args) => {
       const [declaration, channelId, fields, body, ...rest] = args as [
@@ -201,8 +288,8 @@ export const mutants: readonly Mutant[] = [
     }),
   },
   {
-    name: 'unclaimed-adopted',
-    about: 'the manager never asks about what no job claims',
+    name: 'released-partition-adopted',
+    about: 'the manager never asks about what no job claims, after its restart either',
     install: patched(PartitionLedger, 'ask', () => undefined),
   },
   {

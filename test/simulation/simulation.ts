@@ -69,6 +69,8 @@ export class Simulation {
   readonly truth = new Truth()
   readonly coverage = new Coverage()
   readonly tap: FrameTap
+  /** Timers that had run when the jobs were done. */
+  timersInJobs = 0
   readonly #options: SimulationOptions
   readonly #judge: Judge
   readonly #checker: Checker
@@ -198,6 +200,7 @@ export class Simulation {
       })
     }
     await this.#jobsEnd()
+    this.timersInJobs = clock.timersRan
     if (this.#findings.size > 0) return
     this.#injector.healAll()
     await this.virtual.drive(this.#injector.settled(), 120_000)
@@ -318,7 +321,7 @@ export class Simulation {
       const code = all['code']
       if (typeof code === 'string') this.coverage.error(code)
       const isBroken = level === 'error' || line.includes('AssertionFailure')
-      if (!isBroken || this.#judge.isLogAllowed(message)) return
+      if (!isBroken || this.#judge.isLogAllowed(message, host)) return
       this.find(line)
       // Where in the code is nothing that another process must agree on.
       for (const value of Object.values(all)) {

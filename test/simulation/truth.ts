@@ -12,8 +12,8 @@ export interface AttemptTruth {
   state: AttemptState
   /** The job has given it up: readers may be told that it is gone. */
   isReleased: boolean
-  /** Its bytes were damaged or lost by a fault. */
-  isDamaged: boolean
+  /** The machine of its worker, once it has one. */
+  host: string | undefined
 }
 
 export class Truth {
@@ -26,7 +26,7 @@ export class Truth {
       content: new Content(key, subpartitionCount, shape),
       state: 'writing',
       isReleased: false,
-      isDamaged: false,
+      host: undefined,
     }
     this.attempts.set(partitionKeyText(key), attempt)
     return attempt

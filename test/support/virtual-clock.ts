@@ -16,6 +16,11 @@ interface Event {
 
 /** Events at one instant beyond which a test is taken to spin. */
 const eventsPerCallMax = 20_000_000
+interface Strike {
+  readonly number: number
+  readonly callback: () => void
+}
+
 /** An advance of time that is longer than this is a leap. */
 const leapMs = 1
 /**
@@ -36,9 +41,11 @@ export class VirtualClock implements Clock {
   readonly #queue = new EventQueue()
   readonly #startWallMs: number
   #nowMs = 0
-  readonly #atEvent: { readonly number: number; readonly callback: () => void }[] = []
+  readonly #atEvent: Strike[] = []
+  readonly #atTimer: Strike[] = []
   #sequence = 0
   #ran = 0
+  #timersRan = 0
   #timers = 0
 
   constructor(options: { readonly startWallMs?: number } = {}) {
@@ -69,6 +76,16 @@ export class VirtualClock implements Clock {
   /** `callback` between two events, when `count` more have run. */
   afterEvents(count: number, callback: () => void): void {
     this.#atEvent.push({ number: this.#ran + count, callback })
+  }
+
+  /** Timers that have run. */
+  get timersRan(): number {
+    return this.#timersRan
+  }
+
+  /** `callback` just before the timer runs that is the `count`-th from now on. */
+  beforeTimer(count: number, callback: () => void): void {
+    this.#atTimer.push({ number: this.#timersRan + count, callback })
   }
 
   /** Timers set and neither run nor cancelled; zero when everything has been given back. */
@@ -148,21 +165,18 @@ export class VirtualClock implements Clock {
     }
     if (event === undefined) return 'idle'
     this.#nowMs = Math.max(this.#nowMs, event.atMs)
-    const callback = event.callback
+    if (event.isTimer) {
+      this.#timersRan += 1
+      if (this.#atTimer.length > 0) strike(this.#atTimer, this.#timersRan)
+    }
+    // What strikes may have cancelled it.
+    const { callback } = event
     this.#forget(event)
     callback?.()
     await nextTurn()
     this.#ran += 1
-    if (this.#atEvent.length > 0) this.#strike()
+    if (this.#atEvent.length > 0) strike(this.#atEvent, this.#ran)
     return 'ran'
-  }
-
-  #strike(): void {
-    for (const waiting of [...this.#atEvent]) {
-      if (waiting.number > this.#ran) continue
-      this.#atEvent.splice(this.#atEvent.indexOf(waiting), 1)
-      waiting.callback()
-    }
   }
 
   #add(delayMs: number, callback: () => void, isTimer: boolean): Timer {
@@ -188,6 +202,14 @@ export class VirtualClock implements Clock {
     if (event.callback === undefined) return
     event.callback = undefined
     if (event.isTimer) this.#timers -= 1
+  }
+}
+
+function strike(waiting: Strike[], number: number): void {
+  for (const each of [...waiting]) {
+    if (each.number > number) continue
+    waiting.splice(waiting.indexOf(each), 1)
+    each.callback()
   }
 }
 
