@@ -110,7 +110,8 @@ export class FileVisitor {
       slices.push(slice)
       lists.set(slice, list)
     }
-    const reads = planReads(slices, { readBytesMax: pipeline.readBytesMax, gapBytesMax })
+    const { readBytesMax, carryBytesMax } = pipeline
+    const reads = planReads(slices, { readBytesMax, carryBytesMax, gapBytesMax })
     const listOf = (slice: CursorSlice): DiskList => {
       const list = lists.get(slice)
       if (list === undefined) throw new Error('a slice of another visit')

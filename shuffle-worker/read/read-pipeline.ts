@@ -2,9 +2,9 @@
 // which the disk completes them. Each read lands in a block and is handed on from there; an entry
 // that a block's end cuts is carried to the front of the next one:
 //
-//   block of read k      [ headroom |  entry  |  entry  | ent ]
-//                                                         ╰──╮ carried, at most one buffer
-//   block of read k + 1  [   . . . . . . . . . . . . . . ent | ry | entry | … ]
+//   block of read k      [ entry  |  entry  |  entry  | ent ]
+//                                                       ╰──╮ carried, at most one buffer
+//   block of read k + 1  [ headroom . . . . . . . . . . ent | ry | entry | … ]
 //
 // Owned by the disk's scheduler.
 
@@ -79,6 +79,11 @@ export class ReadPipeline {
     return blockBytes - memory.bufferSizeBytes - 2 * directBlockBytes
   }
 
+  /** What a read takes more than that if it does not go on where the one before was cut. */
+  get carryBytesMax(): number {
+    return this.#options.memory.bufferSizeBytes
+  }
+
   /**
    * Issues one planned read, in pieces where a block is smaller. Resolves when all of it is under
    * way, not when it is done; one call at a time.
@@ -89,7 +94,7 @@ export class ReadPipeline {
     while (start < read.plan.end) {
       const block = await this.#takeBlock()
       if (block === undefined) return
-      const room = this.#roomOf(block, read.reader)
+      const room = this.#roomOf(block, read.reader) - this.#headroomOf({ isContinuation })
       const end = Math.min(read.plan.end, start + room)
       const slices = read.plan.slices.filter((slice) => slice.start < end && slice.end > start)
       const piece = { ...read, plan: { start, end, slices, isContinuation } }
@@ -155,7 +160,7 @@ export class ReadPipeline {
 
   /** Starts one read into `block`. */
   #issue(read: PipelineRead, block: PooledBuffer): void {
-    const headroom = this.#options.memory.bufferSizeBytes
+    const headroom = this.#headroomOf(read.plan)
     const { lead, length } = this.#spanOf(read)
     assert(headroom + length <= block.bytes.length, 'a read fits its block')
     const target = block.bytes.subarray(headroom, headroom + length)
@@ -256,7 +261,12 @@ export class ReadPipeline {
   /** What of a block one read can ask for, if it begins and ends within a block of the disk. */
   #roomOf(block: PooledBuffer, reader: PartitionReader): number {
     const unaligned = reader.blockBytes === 1 ? 0 : 2 * reader.blockBytes
-    return block.bytes.length - this.#options.memory.bufferSizeBytes - unaligned
+    return block.bytes.length - unaligned
+  }
+
+  /** For what may be carried from the read before. */
+  #headroomOf({ isContinuation }: { readonly isContinuation: boolean }): number {
+    return isContinuation ? this.#options.memory.bufferSizeBytes : 0
   }
 
   /** Whole blocks of the disk around the read: bytes before its start, and all of them. */
@@ -268,7 +278,7 @@ export class ReadPipeline {
   }
 
   #windowOf(read: PipelineRead, block: PooledBuffer): FileWindow {
-    const headroom = this.#options.memory.bufferSizeBytes
+    const headroom = this.#headroomOf(read.plan)
     const { start, end, isContinuation } = read.plan
     const isCarried = isContinuation && this.#carryOf === read.reader && this.#carryEnd === start
     const carried = isCarried ? start - this.#carryStart : 0

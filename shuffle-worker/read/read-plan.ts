@@ -24,6 +24,8 @@ export interface PlannedRead<S extends Slice> {
 
 export interface ReadPlanLimits {
   readonly readBytesMax: number
+  /** Room for the end of the read before, which a read that continues none has for itself. */
+  readonly carryBytesMax?: number
   readonly gapBytesMax: number
 }
 
@@ -35,7 +37,7 @@ export function planReads<S extends Slice>(
   sorted.sort((a, b) => a.start - b.start || a.end - b.end)
   const reads: PlannedRead<S>[] = []
   for (const stretch of stretchesOf(sorted, limits.gapBytesMax)) {
-    appendReads(reads, stretch, limits.readBytesMax)
+    appendReads(reads, stretch, limits)
   }
   return reads
 }
@@ -62,16 +64,17 @@ function stretchesOf<S extends Slice>(sorted: readonly S[], gapBytesMax: number)
 function appendReads<S extends Slice>(
   reads: PlannedRead<S>[],
   stretch: Stretch<S>,
-  readBytesMax: number,
+  { readBytesMax, carryBytesMax = 0 }: ReadPlanLimits,
 ): void {
   assert(readBytesMax > 0, 'a read takes something')
   let active: S[] = []
   let next = 0
   let start = stretch.start
   while (start < stretch.end) {
-    const cut = Math.min(start + readBytesMax, stretch.end)
     active = active.filter((slice) => slice.end > start)
     const isContinuation = active.length > 0
+    const length = isContinuation ? readBytesMax : readBytesMax + carryBytesMax
+    const cut = Math.min(start + length, stretch.end)
     for (let slice = stretch.slices[next]; slice !== undefined && slice.start < cut;) {
       active.push(slice)
       slice = stretch.slices[++next]

@@ -120,7 +120,7 @@ export class ArrivalOrder implements SweepScheduler {
   async #serve(list: DiskList): Promise<void> {
     if (!this.#nextOrders.has(list)) {
       this.#openedCount += 1
-      this.#nextOrders.set(list, (this.#openedCount * 137) % 500)
+      this.#nextOrders.set(list, (this.#openedCount * 137) % Math.max(1, list.listed.count))
     }
     const partition = list.nextFrom(this.#nextOrders.get(list) ?? 0) ?? list.nextFrom(0)
     if (partition === undefined || list.channel.roomBytes(list) <= 0) return

@@ -67,6 +67,24 @@ export async function readAll(
   })
 }
 
+/** All consumers at once, until so much has been delivered to them together. */
+export async function readSome(
+  worker: ModelWorker,
+  shape: DataShape,
+  bytes: number,
+): Promise<ReadFigures> {
+  const before = worker.counts
+  const startMs = worker.nowMs
+  const consumers = range(0, shape.consumers).map((subpartition) =>
+    worker.startConsumer(shape, subpartition, { onFinished: () => undefined }),
+  )
+  await worker.until(() => sumOfDelivered(consumers) >= bytes)
+  const deliveredBytes = sumOfDelivered(consumers)
+  const read = figures(worker, { before, startMs, deliveredBytes, lastOverMedian: 1 })
+  for (const consumer of consumers) consumer.close()
+  return read
+}
+
 export interface Group {
   readonly consumers: readonly number[]
   /** Of the consumer with this number. */

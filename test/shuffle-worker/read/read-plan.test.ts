@@ -38,6 +38,21 @@ describe('planReads', () => {
     ])
   })
 
+  it('gives a read that continues none the room for what is carried', () => {
+    const slices = [
+      { start: 0, end: 250 },
+      { start: 300, end: 430 },
+    ]
+    const reads = planReads(slices, { ...limits, carryBytesMax: 20 })
+    expect(reads.map(({ start, end }) => [start, end])).toEqual([
+      [0, 120],
+      [120, 220],
+      [220, 250],
+      [300, 420],
+      [420, 430],
+    ])
+  })
+
   it('does not read the gap at which a read is cut', () => {
     expect(plan([0, 95], [105, 150])).toEqual([
       { start: 0, end: 95, served: 1, isContinuation: false },
