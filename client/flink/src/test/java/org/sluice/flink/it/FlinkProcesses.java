@@ -40,6 +40,9 @@ final class FlinkProcesses implements AutoCloseable {
     settings.put("taskmanager.host", HOST);
     settings.put("taskmanager.numberOfTaskSlots", String.valueOf(slots));
     settings.put("io.tmp.dirs", directory.toString());
+    // Six of them start at once.
+    settings.put("pekko.startup-timeout", "3 min");
+    settings.put("pekko.ask.timeout", "1 min");
     settings.put("restart-strategy.type", "fixed-delay");
     settings.put("execution.runtime-mode", "BATCH");
     settings.put("execution.batch-shuffle-mode", "ALL_EXCHANGES_BLOCKING");

@@ -34,7 +34,7 @@ final class SqlJobs {
             + " CONCAT('nation ', CAST(MOD(id, 25) AS STRING)) AS c_nation FROM c_seq");
     tables.executeSql(
         "CREATE TEMPORARY VIEW supplier AS SELECT id AS s_suppkey,"
-            + " CONCAT('nation ', CAST(MOD(id * 3, 25) AS STRING)) AS s_nation FROM s_seq");
+            + " CONCAT('nation ', CAST(MOD(id * 2, 25) AS STRING)) AS s_nation FROM s_seq");
   }
 
   private static void source(TableEnvironment tables, String name, int count) {

@@ -30,7 +30,7 @@ class SqlJoinIT {
   void queries() throws Exception {
     List<String> queries = new ArrayList<>(SqlJobs.QUERIES);
     queries.add(SqlJobs.SORT);
-    long exchanged = compare(queries, 200_000);
+    long exchanged = compare(queries, 120_000);
     System.out.println(queries.size() + " queries exchanged " + (exchanged >> 20) + " MiB");
     assertTrue(exchanged > 250L << 20, "only " + exchanged + " bytes were exchanged");
   }
