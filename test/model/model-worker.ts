@@ -56,6 +56,7 @@ export class ModelWorker {
   readonly #store: DataStore
   readonly #mailbox: Mailbox
   readonly #arrivalOrder: ArrivalOrder | undefined
+  readonly #options: ModelWorkerOptions
   #writtenBytes = 0
 
   private constructor(parts: {
@@ -72,6 +73,7 @@ export class ModelWorker {
     this.ledger = ledger
     this.#model = parts.model
     this.#store = store
+    this.#options = parts.options
     this.#mailbox = new Mailbox(process.clock)
     const common = { clock: process.clock, logger: silentLogger, store, ledger }
     this.writes = new WriteService({
@@ -100,6 +102,20 @@ export class ModelWorker {
   static async start(options: ModelWorkerOptions): Promise<ModelWorker> {
     const model = new DiskModel(settingsOf[options.kind])
     const world = new VirtualWorld({ diskModel: { model, lengthsOnly: /\/partitions\// } })
+    return ModelWorker.#startOn(world, model, options)
+  }
+
+  /** Ends as by kill -9; the worker that starts in its place knows what the disk says. */
+  restart(): Promise<ModelWorker> {
+    this.close()
+    return ModelWorker.#startOn(this.world, this.#model, this.#options)
+  }
+
+  static async #startOn(
+    world: VirtualWorld,
+    model: DiskModel,
+    options: ModelWorkerOptions,
+  ): Promise<ModelWorker> {
     const process = world.start('worker')
     const ledger = new MemoryLedger({
       clock: process.clock,

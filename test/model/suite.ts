@@ -56,9 +56,16 @@ const atOnceLeast: Readonly<Record<SliceName, number>> = {
 }
 const tenthLeast: Readonly<Record<SliceName, number>> = { '4 KiB': 20, '64 KiB': 105, '1 MiB': 120 }
 
+const afterRestartLeast: Readonly<Record<SliceName, number>> = {
+  '4 KiB': 65,
+  '64 KiB': 135,
+  '1 MiB': 140,
+}
+
 export function runsOf(size: Size): Run[] {
   return [
     ...sliceNames.flatMap((slice) => [allAtOnce(slice, size), tenthAtATime(slice, size)]),
+    ...sliceNames.map((slice) => afterRestart(slice)),
     ...sliceNames.map((slice) => mixed(slice, size)),
     slowConsumers(size),
     ...sliceNames.map((slice) => newcomer(slice, size)),
@@ -102,6 +109,24 @@ function tenthAtATime(slice: SliceName, size: Size): Run {
         { name: 'reads/GB', value: read.readsPerGigabyte },
         { name: 'bytes read/delivered', value: read.amplification, most: 1.01 },
         { name: 'last/median', value: read.lastOverMedian, most: 1.05 },
+      ]
+    },
+  }
+}
+
+/** No index is in memory any more: each file's is read from its end first. */
+function afterRestart(slice: SliceName): Run {
+  return {
+    name: `HDD, ${slice}, all at once after a restart`,
+    figures: async () => {
+      const shape = shapeOf(slice, 'small')
+      const { worker } = await writtenWorker(hdd, shape)
+      const restarted = await worker.restart()
+      const read = await readAll(restarted, shape, { atOnce: consumers })
+      restarted.close()
+      return [
+        { name: 'MB/s', value: read.megabytesPerSecond, least: afterRestartLeast[slice] },
+        { name: 'jumps per file', value: read.jumps / shape.producers },
       ]
     },
   }
