@@ -36,8 +36,8 @@ describe('the cost of the data path', () => {
     expect(counted.writesPerGb).toBeLessThan(1450)
     expect(counted.readsPerGb).toBeLessThan(1650)
     expect(counted.diskBytesPerByteRead).toBeLessThan(1.05)
-    expect(counted.allocatedPerGbWritten).toBeLessThan(0.4 * gigabyte)
-    expect(counted.allocatedPerGbRead).toBeLessThan(0.43 * gigabyte)
+    expect(counted.allocatedPerGbWritten).toBeLessThan(0.45 * gigabyte)
+    expect(counted.allocatedPerGbRead).toBeLessThan(0.45 * gigabyte)
   })
 })
 
