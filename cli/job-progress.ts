@@ -1,5 +1,6 @@
 // Shows how far a job is: a line that moves on a terminal, now and then a line elsewhere.
 
+import { isShuffleError } from '../client/index.ts'
 import type { StageSummary } from '../runtime/job-result.ts'
 import type { CommandContext } from './command.ts'
 import { humanBytes } from './text-table.ts'
@@ -36,4 +37,13 @@ export function describeStages(stages: readonly StageSummary[]): string {
       return `${stage.name} ${stage.finished} of ${stage.taskCount}, ${humanBytes(stage.progressBytes)}${lost}`
     })
     .join('; ')
+}
+
+/** Said for as long as it lasts, in words that stay the same: one line, not one for each try. */
+export function describeWait(error: Error | undefined): string {
+  if (error === undefined) return ''
+  const what = isShuffleError(error, 'NO_MANAGER')
+    ? 'no shuffle manager answers: is it running? The job goes on when it is back'
+    : error.message
+  return `; waits for a place for its output: ${what}`
 }

@@ -18,7 +18,7 @@ import type { JobResult, JobSummary } from '../runtime/job-result.ts'
 import type { JobOutput, PreparedJob } from '../runtime/jobs/prepared-job.ts'
 import { forkTaskProcess } from '../runtime/task-process.ts'
 import type { CommandContext } from './command.ts'
-import { describeStages, showProgress } from './job-progress.ts'
+import { describeStages, describeWait, showProgress } from './job-progress.ts'
 import { LocalCluster } from './local-cluster.ts'
 import { readToken } from './token-file.ts'
 import { countedBetween, readCounters, type WorkerCounters } from './worker-counters.ts'
@@ -139,7 +139,9 @@ function createMaster(
 }
 
 async function runShown(master: JobMaster, context: CommandContext): Promise<JobResult> {
-  const stopShowing = showProgress(() => describeStages(master.summary().stages), context)
+  const describe = () =>
+    `${describeStages(master.summary().stages)}${describeWait(master.waitsFor)}`
+  const stopShowing = showProgress(describe, context)
   try {
     return await master.run(context.signal)
   } finally {

@@ -79,6 +79,7 @@ export class JobMaster {
   readonly #startedMs: number
   readonly jobId: JobId
   #nextRun = 1
+  #waitsFor: ShuffleError | undefined
   #settle: { resolve: () => void; reject: (error: Error) => void } | undefined
 
   constructor(options: JobMasterOptions, plan: JobPlan) {
@@ -119,6 +120,11 @@ export class JobMaster {
       await this.#pool.close()
       await this.#unregister()
     }
+  }
+
+  /** Why no place for output can be had just now; undefined when it can, or nobody has asked. */
+  get waitsFor(): ShuffleError | undefined {
+    return this.#waitsFor
   }
 
   /** How far it is; also while it runs. */
@@ -245,10 +251,13 @@ export class JobMaster {
     const deadlineMs = clock.nowMs() + this.#limits.allocationTimeoutMs
     for (let tries = 1; ; tries++) {
       try {
-        return await this.#askForPlace(attempt)
+        const descriptor = await this.#askForPlace(attempt)
+        this.#waitsFor = undefined
+        return descriptor
       } catch (error) {
         const isLate = clock.nowMs() >= deadlineMs || this.#settle === undefined
         if (isLate || !isShuffleError(error, 'NO_MANAGER', 'NO_WORKER', 'BUSY')) throw error
+        this.#waitsFor = error
         await this.#pause(tries)
       }
     }

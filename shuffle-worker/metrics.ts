@@ -182,7 +182,7 @@ function declareMemoryGauges(labelled: DeclareLabelled): void {
   labelled(
     {
       name: 'sluice_worker_memory_waiters',
-      help: 'Requests that wait for memory, by purpose.',
+      help: 'Requests that wait for memory, by purpose; for writes also open regions that lack it.',
       label: 'purpose',
     },
     (now) => now.memoryWaiters,

@@ -175,7 +175,10 @@ export class ShuffleWorker {
     const { ledger, server, store, writes, reads, waiters, lag } = this.#parts
     return {
       memoryBytes: byPurpose((purpose) => ledger.usedBytes(purpose)),
-      memoryWaiters: byPurpose((purpose) => ledger.waiterCount(purpose)),
+      memoryWaiters: byPurpose(
+        (purpose) =>
+          ledger.waiterCount(purpose) + (purpose === 'write' ? writes.regionsShortOfMemory : 0),
+      ),
       connections: server.connectionCount,
       queuedBytes: server.queuedBytes,
       channels: { write: writes.openWrites, read: reads.openReads },

@@ -351,7 +351,12 @@ spec:
 {{- end -}}
 {{- $given := include "sluice.merge" (list (merge (dict "expected-workers" $workers) (include "sluice.metricsAllow" . | fromJson)) .Values.manager.options) | fromJson -}}
 {{- $options := include "sluice.merge" (list $given $set) | fromJson -}}
-{{- dict "remote-shuffle" (dict "manager" $options) | toYaml -}}
+{{- /* So that commands in the manager's pod need no flags. */ -}}
+{{- $command := dict "cluster-id" (include "sluice.clusterId" .) "manager" (printf "http://127.0.0.1:%d" (.Values.manager.port | int64)) -}}
+{{- if .Values.auth.enabled -}}
+{{- $_ := set $command "token-file" "/etc/sluice-token/token" -}}
+{{- end -}}
+{{- dict "remote-shuffle" (dict "manager" $options "command" $command) | toYaml -}}
 {{- end -}}
 
 {{/* A pool's configuration file. Argument: root, pool. */}}

@@ -73,6 +73,8 @@ export class CreditGranter {
   #isDistributing = false
   #isDistributionDue = false
   #isStarved = false
+  /** Whether the first of those that wait lacks memory, not its turn. */
+  #isShort = false
   #writtenCount = 0
 
   constructor(options: CreditGranterOptions) {
@@ -97,6 +99,11 @@ export class CreditGranter {
 
   get waitingRegions(): number {
     return this.#waiting.length
+  }
+
+  /** Those of them that wait for memory: the disk's share, or the source, is used up. */
+  get regionsShortOfMemory(): number {
+    return this.#isShort ? this.#waiting.length : 0
   }
 
   get openRegions(): number {
@@ -149,10 +156,14 @@ export class CreditGranter {
   }
 
   #openWaiting(): void {
+    this.#isShort = false
     let region = this.#waiting[0]
     while (region !== undefined && this.#open.size < this.#options.openRegionsMax) {
       const minimum = this.#minimumOf(region)
-      if (minimum > 0 && !this.#grant(region, minimum)) return
+      if (minimum > 0 && !this.#grant(region, minimum)) {
+        this.#isShort = true
+        return
+      }
       this.#waiting.shift()
       region.state = 'open'
       this.#open.add(region)

@@ -90,6 +90,11 @@ export class WriteService {
     return this.#sum((disk) => disk.granter.waitingRegions)
   }
 
+  /** Of them, those that wait for memory. */
+  get regionsShortOfMemory(): number {
+    return this.#sum((disk) => disk.granter.regionsShortOfMemory)
+  }
+
   /** Milliseconds of all writes, ended and open, by state. */
   stateSums(): Readonly<Record<(typeof writeStates)[number], number>> {
     const sums = { ...this.#closedSums }

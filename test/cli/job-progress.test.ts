@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
-import { describeStages, showProgress } from '../../cli/job-progress.ts'
+import { ShuffleError } from '../../client/index.ts'
+import { describeStages, describeWait, showProgress } from '../../cli/job-progress.ts'
 import { commandContext } from '../support/command-context.ts'
 
 beforeEach(() => {
@@ -48,4 +49,12 @@ test('stages are told by what has been done, and what was lost', () => {
   expect(describeStages([map, reduce])).toBe(
     'map 4 of 8, 2.0 KiB, 1 lost and produced again; reduce waits',
   )
+})
+
+test('a job that waits for a manager says so, in one line that does not change', () => {
+  expect(describeWait(undefined)).toBe('')
+  const [one, other] = ['try 1', 'try 2'].map((text) => new ShuffleError('NO_MANAGER', text))
+  expect(describeWait(one)).toMatch(/waits for a place.*no shuffle manager answers/)
+  expect(describeWait(one)).toBe(describeWait(other))
+  expect(describeWait(new ShuffleError('NO_WORKER', 'none fits'))).toMatch(/none fits/)
 })

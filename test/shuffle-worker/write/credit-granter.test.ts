@@ -41,6 +41,18 @@ describe('credit granter', () => {
     expect(source.used).toBe(16)
   })
 
+  it('says how many regions wait for memory, and not those that wait for their turn', () => {
+    const short = make({ source: new CountingSource(10), targetBuffers: 8 })
+    for (let count = 0; count < 3; count++) enter(short, 50)
+    expect([short.waitingRegions, short.regionsShortOfMemory]).toEqual([2, 2])
+    const inTurn = make({ source: new CountingSource(100), openRegionsMax: 1 })
+    const first = enter(inTurn, 50)
+    enter(inTurn, 50)
+    expect([inTurn.waitingRegions, inTurn.regionsShortOfMemory]).toEqual([1, 0])
+    first.credit.close()
+    expect(inTurn.regionsShortOfMemory).toBe(0)
+  })
+
   it('grants a small region no more than it can use, and an empty one nothing', () => {
     const source = new CountingSource(100)
     const granter = make({ source })

@@ -5,6 +5,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { projectRoot, readText } from '../source-tree.ts'
+import { alertsDocument } from './alerts-reference.ts'
 import { chartReadme } from './chart-readme.ts'
 import { dashboards } from './dashboards.ts'
 import { metricsDocument } from './metrics-reference.ts'
@@ -13,6 +14,7 @@ import { valuesSchema } from './values-schema.ts'
 export function generatedFiles(): ReadonlyMap<string, string> {
   const files = new Map([
     ['docs/metrics.md', metricsDocument()],
+    ['docs/alerts.md', alertsDocument()],
     ['helm/values.schema.json', json(valuesSchema())],
     [
       'helm/README.md',
