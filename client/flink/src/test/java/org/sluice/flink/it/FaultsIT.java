@@ -101,12 +101,20 @@ class FaultsIT {
     }
   }
 
+  /**
+   * A task that has read everything may have to open its own result while the workers are away; where
+   * they take longer than 15 s to start, it would rightly be given up and placed anew.
+   */
+  private static void patientToOpen(Configuration change) {
+    change.setString("remote-shuffle.write.open-timeout", "2 min");
+  }
+
   @Test
   @DisplayName("a worker that comes back with its data in time costs nothing, mid-stream either")
   void backInTime() throws Exception {
     HeldJob.Controls held = holdConsumers();
     try (SluiceCluster sluice = new SluiceCluster(2);
-        FlinkCluster flink = new FlinkCluster(sluice, 2, 2, change -> {})) {
+        FlinkCluster flink = new FlinkCluster(sluice, 2, 2, FaultsIT::patientToOpen)) {
       HeldJob.Running job =
           HeldJob.start(HeldJob.build(flink.environment(4), RECORDS, NEVER, 20_000));
       SluiceCluster.await("consumers are half done", () -> held.arrived.get() == 4);

@@ -32,6 +32,7 @@ final class FlinkProcesses implements AutoCloseable {
     int restPort = SluiceCluster.freePort();
     rest = "http://" + HOST + ":" + restPort;
     Map<String, String> settings = new TreeMap<>(memory());
+    settings.put("taskmanager.memory.jvm-overhead.max", "192m");
     settings.put("jobmanager.rpc.address", HOST);
     settings.put("jobmanager.rpc.port", String.valueOf(SluiceCluster.freePort()));
     settings.put("rest.address", HOST);
