@@ -1,6 +1,7 @@
 package org.sluice.flink.master;
 
 import java.util.concurrent.Executor;
+import java.util.concurrent.Future;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
@@ -29,11 +30,14 @@ final class MasterThread implements Executor {
     later(action, 0);
   }
 
-  void later(Runnable action, long delayMs) {
+  /** What it returns calls it off, and lets go of all that the action holds. */
+  Runnable later(Runnable action, long delayMs) {
     try {
-      thread.schedule(() -> run(action), delayMs, TimeUnit.MILLISECONDS);
+      Future<?> due = thread.schedule(() -> run(action), delayMs, TimeUnit.MILLISECONDS);
+      return () -> due.cancel(false);
     } catch (RejectedExecutionException error) {
       LOG.debug("the shuffle master is closed", error);
+      return () -> {};
     }
   }
 

@@ -63,6 +63,7 @@ final class PartitionRequests {
     final int subpartitionCount;
     final List<Request> requests = new ArrayList<>();
     long deadlineNanos;
+    Runnable callOffDeadline = () -> {};
     /** Why it was not placed so far. */
     ShuffleException trouble;
 
@@ -152,7 +153,7 @@ final class PartitionRequests {
     batch.deadlineNanos =
         System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(settings.allocateForMs);
     open.add(batch);
-    thread.later(() -> expire(batch), settings.allocateForMs);
+    batch.callOffDeadline = thread.later(() -> expire(batch), settings.allocateForMs);
     attempt(batch);
   }
 
@@ -197,6 +198,7 @@ final class PartitionRequests {
       releases.release(batch.job, batch.keys());
       return;
     }
+    batch.callOffDeadline.run();
     if (workers.size() > WORKERS_MAX) {
       workers.clear();
     }
@@ -256,6 +258,7 @@ final class PartitionRequests {
     if (!open.remove(batch)) {
       return;
     }
+    batch.callOffDeadline.run();
     List<PartitionKey> keys = batch.keys();
     // The manager may have placed what it could not tell.
     keys.forEach(batch.job::endAllocating);

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.lang.ref.WeakReference;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -448,6 +449,27 @@ class SluiceShuffleMasterTest {
     f.master.unregisterJob(job.id);
     assertEquals("app." + job.id, f.manager.await("DELETE", "?jobEpoch=100").jobId());
     assertEquals(List.of(), f.manager.calls("POST", "/detach"));
+  }
+
+  @Test
+  @DisplayName("a job that has ended is let go, however long its requests might have waited")
+  void letGo() throws Exception {
+    remake("app", false, TimeUnit.HOURS.toMillis(1));
+    WeakReference<MasterFixture.Job> job = runOne();
+    Await.until(
+        "the job is collected",
+        () -> {
+          System.gc();
+          return job.get() == null;
+        });
+  }
+
+  private WeakReference<MasterFixture.Job> runOne() throws Exception {
+    MasterFixture.Job job = f.job();
+    f.place(job, 3);
+    f.master.unregisterJob(job.id);
+    f.manager.await("DELETE", "");
+    return new WeakReference<>(job);
   }
 
   @Test
