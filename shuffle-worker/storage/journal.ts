@@ -3,7 +3,7 @@
 // a whole (a new one renamed over it) at each start, when most of it is history, and after a write
 // whose outcome isn't known.
 //
-//   file:    | magic u32 | version u16 | 0 u16 | record | record | …
+//   file:    | magic u32 | version u16 | its complement u16 | record | record | …
 //   record:  | body length u32 | CRC32 of the body u32 | body |
 
 import { crc32 } from '@node-rs/crc32'
@@ -164,17 +164,26 @@ export async function replayJournal(disk: QueuedDisk, path: string): Promise<Rep
   }
 }
 
-/** False for what is no journal at all: a header that was never written whole. */
+/**
+ * False for what is no journal: a header that was never written whole, or a damaged one. The directory is
+ * the truth and the journal an index to it, so damage never keeps a worker from starting; only a version
+ * that is vouched for by its complement does.
+ */
 function checkHeader(header: Uint8Array, path: string): boolean {
   const reader = new ByteReader(header)
   if (reader.u32() !== journalMagic) return false
   const version = reader.u16()
   if (version === journalVersion) return true
+  if (reader.u16() !== complementOf(version)) return false
   throw new ShuffleError(
     'UNSUPPORTED_VERSION',
     `the journal ${path} has version ${String(version)}, this worker reads ${String(journalVersion)}; start the worker that wrote it, or move the directory away`,
     { fields: { version, path } },
   )
+}
+
+function complementOf(version: number): number {
+  return ~version & 0xffff
 }
 
 async function replayRecords(
@@ -216,7 +225,10 @@ function applyRecords(
 }
 
 async function writeAll(file: QueuedFile, state: JournalState): Promise<number> {
-  const header = new ByteWriter(headerLength).u32(journalMagic).u16(journalVersion).u16(0).bytes
+  const header = new ByteWriter(headerLength)
+    .u32(journalMagic)
+    .u16(journalVersion)
+    .u16(complementOf(journalVersion)).bytes
   await file.write([header], 0).result
   let end = headerLength
   let batch: JournalRecord[] = []

@@ -579,10 +579,7 @@ export class FaultInjector {
     this.#hit(fault)
     this.damagedHosts.add(this.#worker(fault).host)
     this.lostHosts.add(this.#worker(fault).host)
-    const drawn = Math.floor((fault.after / 256) * content.byteLength) % content.byteLength
-    // The eight bytes at the beginning of a journal say its version; of another one nothing is touched.
-    const at = path.endsWith('journal') ? Math.max(8, drawn) : drawn
-    if (at >= content.byteLength) return
+    const at = Math.floor((fault.after / 256) * content.byteLength) % content.byteLength
     this.#context.note(`  ${path} byte ${String(at)} of ${String(content.byteLength)}`)
     disk.flipBits(path, at, 1 << (fault.other & 7))
   }

@@ -85,11 +85,28 @@ describe('a journal', () => {
     await virtual.drive(append(1))
     const bytes = Buffer.from(virtual.disk().contentOf(path) ?? [])
     bytes.writeUInt16BE(2, 4)
+    bytes.writeUInt16BE(0xffff - 2, 6)
     virtual.disk().put(path, bytes)
     await expect(virtual.drive(replayJournal(disk, path))).rejects.toMatchObject({
       code: 'UNSUPPORTED_VERSION',
     })
     expect(Buffer.from(virtual.disk().contentOf(path) ?? [])).toEqual(bytes)
+  })
+
+  it('with a damaged header counts as empty: no bit of it keeps a worker from starting', async () => {
+    await virtual.drive(append(1))
+    const bytes = Buffer.from(virtual.disk().contentOf(path) ?? [])
+    for (let bit = 0; bit < 64; bit += 1) {
+      const damaged = Buffer.from(bytes)
+      const at = bit >> 3
+      damaged[at] = (damaged[at] ?? 0) ^ (1 << (bit & 7))
+      virtual.disk().put(path, damaged)
+      const { state, isTorn } = await virtual.drive(replayJournal(disk, path))
+      // The complement alone says nothing about a version that is ours.
+      expect([bit, state.committed.size, isTorn]).toEqual(
+        bit < 48 ? [bit, 0, true] : [bit, 1, false],
+      )
+    }
   })
 
   it('fails the appends of a write that failed, and begins a new file with the next', async () => {
