@@ -10,7 +10,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/integration/**', 'test/large/**', 'test/helm/**'],
+          exclude: ['test/integration/**', 'test/large/**', 'test/helm/**', 'test/processes/**'],
           pool: 'forks',
           // Deadlines for what hangs, not measures of speed: the machine may be busy.
           testTimeout: 180_000,

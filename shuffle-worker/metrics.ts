@@ -190,6 +190,11 @@ function declareMemoryGauges(labelled: DeclareLabelled): void {
 }
 
 function declareChannelGauges(gauge: DeclareGauge, labelled: DeclareLabelled): void {
+  gauge(
+    'sluice_worker_heap_used_bytes',
+    "Memory of the process's own objects, garbage not yet collected included; not the buffers.",
+    () => process.memoryUsage().heapUsed,
+  )
   gauge('sluice_worker_connections', 'Open connections of the data port.', (now) => now.connections)
   gauge(
     'sluice_worker_connection_queued_bytes',

@@ -73,7 +73,7 @@ export class SpaceAccount {
   tryReserve(bytes: number): boolean {
     const availableBytes = this.#availableBytes()
     if (bytes > availableBytes) {
-      const refusedBytes = Math.min(bytes, refusedBytesMax)
+      const refusedBytes = Math.min(bytes, this.#refusedBytesMax())
       if (availableBytes < 2 * refusedBytes) this.refused(refusedBytes)
       return false
     }
@@ -83,7 +83,7 @@ export class SpaceAccount {
 
   /** The file system said that it has no room: believe it until there is twice as much. */
   refused(bytes: number): void {
-    this.#refusedBytes = Math.max(this.#refusedBytes, bytes, 1)
+    this.#refusedBytes = Math.max(this.#refusedBytes, Math.min(bytes, this.#refusedBytesMax()), 1)
   }
 
   giveBack(bytes: number): void {
@@ -102,6 +102,12 @@ export class SpaceAccount {
   freed(bytes: number): void {
     this.#consumedBytes -= bytes
     this.#reopen()
+  }
+
+  /** Twice this is never more than half of the disk: else one that is empty again would stay closed. */
+  #refusedBytesMax(): number {
+    const ofDisk = Math.max(1, Math.floor((this.#totalBytes - this.#minReservedBytes) / 4))
+    return this.#totalBytes === 0 ? refusedBytesMax : Math.min(refusedBytesMax, ofDisk)
   }
 
   #availableBytes(): number {

@@ -1,18 +1,10 @@
 import './shared-validators.ts'
 import { expect, test } from 'vitest'
-import { huntOne } from './mutant-hunt.ts'
+import { huntOne, quickMutants } from './mutant-hunt.ts'
 import { mutants } from './mutants.ts'
 import { simulate } from './simulation.ts'
 
-/** Those that show within a few seeds; `npm run simulate -- --mutants` hunts all. */
-const quick = [
-  'credit-off-by-one',
-  'wrong-range-by-one',
-  'order-broken-inside-range',
-  'lost-release',
-]
-
-test.each(mutants.filter(({ name }) => quick.includes(name)))(
+test.each(mutants.filter(({ name }) => quickMutants.includes(name)))(
   'the simulation notices when $about',
   async (mutant) => {
     const lines: string[] = []

@@ -3,6 +3,15 @@
 import type { Mutant } from './mutants.ts'
 import { simulate } from './simulation.ts'
 
+/** Those that show within a few seeds, for every run of the tests. */
+export const quickMutants: readonly string[] = [
+  'credit-off-by-one',
+  'wrong-range-by-one',
+  'order-broken-inside-range',
+  'lost-release',
+  'rename-before-data',
+]
+
 export interface Hunt {
   readonly first: number
   /** Most seeds for one mutant. */

@@ -5,7 +5,7 @@ import './shared-validators.ts'
 import { parseArgs } from 'node:util'
 import { figureNames, runBatch, servePart, type BatchTotals, type FailedSeed } from './batch.ts'
 import { everyPoint, scripts } from './every-point.ts'
-import { huntAll } from './mutant-hunt.ts'
+import { huntAll, quickMutants } from './mutant-hunt.ts'
 import { mutants } from './mutants.ts'
 import { simulate } from './simulation.ts'
 
@@ -20,6 +20,7 @@ const { values } = parseArgs({
     'keep-going': { type: 'boolean', default: false },
     mutants: { type: 'boolean', default: false },
     mutant: { type: 'string' },
+    'only-quick': { type: 'boolean', default: false },
     'every-point': { type: 'boolean', default: false },
     step: { type: 'string', default: '1' },
     offset: { type: 'string', default: '0' },
@@ -30,7 +31,8 @@ const { values } = parseArgs({
 const first = Number(values.seed)
 const count = Number(values.count)
 /** Errors are made by the thousand in each seed; where they were made is wanted of one seed alone. */
-const isOneSeed = count === 1 && !values.mutants && !values['every-point']
+const isHunt = values.mutants || values.mutant !== undefined
+const isOneSeed = count === 1 && !isHunt && !values['every-point']
 if (!isOneSeed) Error.stackTraceLimit = 0
 
 process.exit((await run()) ? 0 : 1)
@@ -41,7 +43,7 @@ async function run(): Promise<boolean> {
     return true
   }
   if (values['every-point']) return runEveryPoint(Number(values.step), Number(values.offset))
-  if (values.mutants || values.mutant !== undefined) return runMutants()
+  if (isHunt) return runMutants()
   return isOneSeed ? runOne() : runMany()
 }
 
@@ -94,7 +96,11 @@ function report(failure: FailedSeed, eventCount: number): void {
 }
 
 async function runMutants(): Promise<boolean> {
-  const wanted = mutants.filter(({ name }) => values.mutant === undefined || name === values.mutant)
+  const isOnlyQuick = values['only-quick']
+  const wanted = mutants.filter(({ name }) => {
+    if (isOnlyQuick) return quickMutants.includes(name)
+    return values.mutant === undefined || name === values.mutant
+  })
   return huntAll(wanted, { first, count: count === 1 ? 2000 : count, print })
 }
 

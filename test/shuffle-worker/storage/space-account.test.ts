@@ -47,6 +47,16 @@ describe('the space account', () => {
     expect(account.isFull).toBe(false)
   })
 
+  it('opens again when most of the disk is free, however much of it was refused', () => {
+    const account = newAccount(1000)
+    account.tryReserve(600)
+    account.written(600)
+    expect(account.tryReserve(900)).toBe(false)
+    expect(account.isFull).toBe(true)
+    account.freed(600)
+    expect(account.isFull).toBe(false)
+  })
+
   it('stays open to others when one region asks for more than any disk has', () => {
     const gibibyte = 1024 ** 3
     const account = newAccount(2 * gibibyte)
@@ -57,7 +67,8 @@ describe('the space account', () => {
 
   it('opens again with a gibibyte, however large the region was that it refused', () => {
     const gibibyte = 1024 ** 3
-    const account = newAccount(gibibyte)
+    const account = new SpaceAccount({ minReservedBytes: 0 })
+    account.beginSample()({ freeBytes: gibibyte, totalBytes: 8 * gibibyte })
     account.tryReserve(1)
     expect(account.tryReserve(Number.MAX_SAFE_INTEGER)).toBe(false)
     expect(account.isFull).toBe(true)
