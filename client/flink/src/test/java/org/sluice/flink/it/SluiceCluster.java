@@ -21,6 +21,7 @@ import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.function.BooleanSupplier;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -73,12 +74,17 @@ final class SluiceCluster implements AutoCloseable {
         () -> get(managerUrl() + "/v1/workers").path("workers").size() == workerCount);
   }
 
+  /** Below the ports that systems give out by themselves, so that nobody takes it meanwhile. */
   static int freePort() {
-    try (ServerSocket socket = new ServerSocket(0)) {
-      return socket.getLocalPort();
-    } catch (IOException error) {
-      throw new UncheckedIOException(error);
+    for (int attempt = 0; attempt < 100; attempt++) {
+      int port = 20_000 + ThreadLocalRandom.current().nextInt(12_000);
+      try (ServerSocket socket = new ServerSocket(port)) {
+        return socket.getLocalPort();
+      } catch (IOException error) {
+        // In use: another one.
+      }
     }
+    throw new IllegalStateException("a hundred ports between 20000 and 32000 are in use");
   }
 
   String managerUrl() {
