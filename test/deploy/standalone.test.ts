@@ -63,6 +63,14 @@ describe.each(['manager', 'worker'])('sluice-%s.service', (role) => {
   })
 })
 
+test('the manager keeps its state in the directory that its unit makes', () => {
+  const { stateDirectory } = parseOptions(managerOptions, { yamlText }).values
+  const [made] = unit('sluice-manager.service').get('StateDirectory')!
+  expect(stateDirectory).toBe(`/var/lib/${made!}`)
+  // Where the check before the start looks for it as well.
+  expect(guide).toContain(`install -d -o sluice -g sluice ${stateDirectory}\n`)
+})
+
 describe('the worker’s unit', () => {
   const settings = unit('sluice-worker.service')
 
