@@ -97,3 +97,27 @@ test('the guide of the chart names what exists', async () => {
   const names = (await render({ release: 'shuffle' })).map(({ metadata }) => metadata.name)
   for (const [name] of text.matchAll(/\bshuffle-sluice-[a-z]+\b/g)) expect(names).toContain(name)
 })
+
+test('the pod template of the guide mounts what is there', () => {
+  const [, indented = ''] =
+    /\n {7}spec:\n((?: {9}.*\n)+)/.exec(readText('helm/README.template.md')) ?? []
+  const [template] = parse(`spec:\n${indented.replaceAll(/^ {7}/gm, '')}`)
+  const volumes = at(template, 'spec', 'volumes') as readonly { readonly name: string }[]
+  const containers = ['initContainers', 'containers'].map((kind) => at(template, 'spec', kind, '0'))
+  const mounts = containers.flatMap((one) => at(one, 'volumeMounts') as { readonly name: string }[])
+  const names = (list: readonly { readonly name: string }[]) =>
+    [...new Set(list.map(({ name }) => name))].sort()
+  expect(names(mounts)).toEqual(names(volumes))
+  const [, from = '', to = ''] = at(containers[0], 'command') as string[]
+  expect(readText('Dockerfile')).toContain('COPY --from=flink /jars ./flink')
+  expect(readText('client/flink/README.md')).toContain(from.replace('/opt/sluice/flink/', ''))
+  expect(at(containers[1], 'volumeMounts', '0', 'subPath')).toBe(to.replace('/jar/', ''))
+})
+
+test('the trial without volumes that the guide names is rendered', async () => {
+  const [, json = ''] =
+    /--set-json 'worker\.disks=(.*)'/.exec(readText('helm/README.template.md')) ?? []
+  const manifests = await render({ set: { 'worker.disks': JSON.parse(json) as unknown } })
+  const workers = manifests.find(({ kind }) => kind === 'StatefulSet')
+  expect(at(workers, 'spec', 'volumeClaimTemplates')).toBeUndefined()
+})
