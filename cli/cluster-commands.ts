@@ -145,10 +145,22 @@ function describeWorkers(workers: Workers): string {
       stateOf(worker),
       String(worker.partitionCount),
       humanBytes(worker.byteCount),
-      humanBytes(worker.directories.reduce((sum, directory) => sum + directory.freeBytes, 0)),
+      humanBytes(freeBytesOf(worker)),
       `${humanDuration(worker.silentMs)} ago`,
     ]),
   )
+}
+
+/** Directories may share a file system: its space is there once. */
+function freeBytesOf({ directories }: Workers[number]): number {
+  const seen = new Set<string>()
+  let bytes = 0
+  for (const { fileSystem, freeBytes } of directories) {
+    if (fileSystem !== undefined && seen.has(fileSystem)) continue
+    if (fileSystem !== undefined) seen.add(fileSystem)
+    bytes += freeBytes
+  }
+  return bytes
 }
 
 /** `alive`, `alive, draining (new disk)`, `suspect, excluded (not told yet)`. */

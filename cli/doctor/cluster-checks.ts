@@ -88,7 +88,7 @@ function stateCheck({ state, silentMs }: WorkerSummary, what: string): Check {
   const silent = `${state}, silent for ${humanDuration(silentMs)}`
   if (state === 'alive') return ok(what, 'alive')
   if (state === 'lost') {
-    return failure(what, silent, 'start it again, or forget it: what it held is produced again')
+    return failure(what, silent, 'start it again; until then what it held is produced again elsewhere')
   }
   return warning(what, silent, 'look at its process, its event loop and the network to the manager')
 }

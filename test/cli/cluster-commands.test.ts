@@ -61,7 +61,12 @@ const answers: Record<string, unknown> = {
         partitionCount: 3,
         byteCount: 10,
         silentMs: 0,
-        directories: [{ freeBytes: 1024 }, { freeBytes: 1024 }],
+        directories: [
+          { freeBytes: 1024, fileSystem: 'one' },
+          { freeBytes: 1024 },
+          // On the first one's file system, whose space is there once.
+          { freeBytes: 1024, fileSystem: 'one' },
+        ],
       },
     ],
   },
