@@ -88,7 +88,11 @@ function stateCheck({ state, silentMs }: WorkerSummary, what: string): Check {
   const silent = `${state}, silent for ${humanDuration(silentMs)}`
   if (state === 'alive') return ok(what, 'alive')
   if (state === 'lost') {
-    return failure(what, silent, 'start it again; until then what it held is produced again elsewhere')
+    return failure(
+      what,
+      silent,
+      'start it again; until then what it held is produced again elsewhere',
+    )
   }
   return warning(what, silent, 'look at its process, its event loop and the network to the manager')
 }
