@@ -94,6 +94,7 @@ describe('a worker out of service', () => {
     })
     void begun.emitRecord(Buffer.from('x'), 0)
     await expect(begun.finish()).rejects.toMatchObject({ code: 'WORKER_DRAINING' })
+    await until('the drain time is over', async () => (await told(0)).openWrites === 0)
     await expect(late.finish()).rejects.toMatchObject({ code: 'WORKER_DRAINING' })
     expect(
       (await scrape(cluster.worker(0).httpUrl)).get(

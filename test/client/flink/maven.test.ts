@@ -71,7 +71,7 @@ describe('with a Maven that answers as the test says', () => {
   it('a line or a goal that there is not is refused by name', () => {
     const path = maven('', 0)
     expect(run(['test', '--line', '1.7'], path).stderr).toContain('there is no line 1.7')
-    expect(run(['dance'], path).stderr).toContain('say build, test or wire')
+    expect(run(['dance'], path).stderr).toContain('say build, test, bench or wire')
   })
 
   it('every line is tested, and what fails is named', () => {

@@ -254,7 +254,7 @@ describe('a data store', () => {
   it('closes a full disk to new partitions, tells it, serves on, and opens again', async () => {
     await write(large)
     const directory = fixture.store.directories[0]
-    virtual.disk().setCapacity('/data', 30_000)
+    virtual.disk().setCapacity('/data', 12_000)
     await virtual.clock.advance(10_001)
     const writer = await open(partitionOf(7, 1))
     await expect(
