@@ -88,11 +88,15 @@ export const localCommand = optionCommand({
   },
 })
 
-/** The others go on without a worker, as in any cluster. */
+/** The others go on without a worker, as in any cluster; without the manager all are stopped. */
 function tellOfLostWorkers(cluster: LocalCluster, context: CommandContext): void {
+  let isStopping = false
+  void cluster.manager.exited.then(() => {
+    isStopping = true
+  })
   for (const worker of cluster.workers) {
     void worker.exited.then(() => {
-      if (context.signal.aborted) return
+      if (isStopping || context.signal.aborted) return
       const name = `worker ${worker.ready.workerId ?? ''} (pid ${worker.pid})`
       context.note(
         `sluice local: ${name} has ended; the others go on. Start it again, in another terminal:\n  ${cluster.restartCommand(worker)}\n`,

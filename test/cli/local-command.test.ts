@@ -44,3 +44,18 @@ test('a worker that is killed does not end the others, and how to start it again
   )
   expect(notes.join('')).not.toMatch(/manager has ended/)
 }, 120_000)
+
+test('a manager that is killed ends the workers, and none of them is called lost', async () => {
+  const notes: string[] = []
+  const context = commandContext({
+    print: (text) => {
+      process.kill((JSON.parse(text) as { managerPid: number }).managerPid, 'SIGKILL')
+    },
+    note: (text) => {
+      notes.push(text)
+    },
+  })
+  expect(await localCommand.run(['--workers=2', '--free-ports', '--json'], context)).toBe(1)
+  const said = notes.filter((text) => text.startsWith('sluice local:'))
+  expect(said).toEqual(['sluice local: the manager has ended; the workers are stopped\n'])
+}, 120_000)
