@@ -50,18 +50,18 @@ public final class SluiceOptions {
           .memoryType()
           .noDefaultValue()
           .withDescription(
-              "Network memory of one result of a task, at least 16 buffers. Not set: of half of the"
-                  + " network memory a slot's share, divided among the results of the task, at most"
-                  + " 64 MiB.");
+              "Network memory of one result of a task; less than 16 buffers counts as 16. Not set: of"
+                  + " half of the network memory a slot's share, divided among the results of the"
+                  + " task, at most 64 MiB.");
 
   public static final ConfigOption<MemorySize> MEMORY_PER_GATE =
       key("remote-shuffle.job.memory-per-gate")
           .memoryType()
           .noDefaultValue()
           .withDescription(
-              "Most network memory of one input of a task, at least 8 buffers; it takes what it"
-                  + " needs. Not set: of the other half a slot's share, divided among the inputs"
-                  + " of the task, at most 32 MiB.");
+              "Most network memory of one input of a task, which takes what it needs; less than 8"
+                  + " buffers counts as 8. Not set: of the other half a slot's share, divided among"
+                  + " the inputs of the task, at most 32 MiB.");
 
   public static final ConfigOption<Boolean> ENABLE_DATA_COMPRESSION =
       key("remote-shuffle.job.enable-data-compression")

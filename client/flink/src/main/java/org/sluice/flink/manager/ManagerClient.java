@@ -151,7 +151,11 @@ public final class ManagerClient implements AutoCloseable {
                   throw new java.util.concurrent.CompletionException(
                       new ShuffleException(
                           ErrorCode.NO_MANAGER,
-                          "the shuffle manager at " + base + " does not answer: " + error,
+                          "the shuffle manager at "
+                              + base
+                              + " does not answer ("
+                              + bare(error)
+                              + "): check remote-shuffle.manager.address, and that the manager runs",
                           error));
                 }
                 try {
@@ -164,6 +168,13 @@ public final class ManagerClient implements AutoCloseable {
       return CompletableFuture.failedFuture(
           new ShuffleException(ErrorCode.NO_MANAGER, String.valueOf(error.getMessage()), error));
     }
+  }
+
+  /** The failure itself, without what a future wraps it in. */
+  private static Throwable bare(Throwable error) {
+    return error instanceof java.util.concurrent.CompletionException && error.getCause() != null
+        ? error.getCause()
+        : error;
   }
 
   private JsonNode understand(HttpResponse<String> response) throws ShuffleException {

@@ -2,6 +2,7 @@ package org.sluice.flink.manager;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.net.URI;
@@ -151,5 +152,18 @@ class ManagerClientTest {
           ErrorCode.NO_MANAGER,
           failure(lost.call("GET", "/v1/cluster", null, 0, 0)));
     }
+  }
+
+  @Test
+  @DisplayName("who can't be reached is named with the bare reason and what to check")
+  void unreachable() throws Exception {
+    manager.close();
+    ExecutionException failure =
+        assertThrows(
+            ExecutionException.class,
+            () -> call(0).get(Await.DEADLINE_MS, TimeUnit.MILLISECONDS));
+    String said = failure.getCause().getMessage();
+    assertTrue(said.contains("does not answer (java.net.ConnectException"), said);
+    assertTrue(said.contains("check remote-shuffle.manager.address"), said);
   }
 }
