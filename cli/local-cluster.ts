@@ -38,11 +38,11 @@ export class LocalCluster {
   readonly manager: ChildService
   readonly workers: readonly ChildService[]
   readonly #isTemporary: boolean
-  readonly #clusterId: string
+  readonly #options: LocalClusterOptions
 
   private constructor(parts: {
     readonly directory: string
-    readonly clusterId: string
+    readonly options: LocalClusterOptions
     readonly manager: ChildService
     readonly workers: readonly ChildService[]
     readonly isTemporary: boolean
@@ -51,7 +51,7 @@ export class LocalCluster {
     this.manager = parts.manager
     this.workers = parts.workers
     this.#isTemporary = parts.isTemporary
-    this.#clusterId = parts.clusterId
+    this.#options = parts.options
   }
 
   static async start(options: LocalClusterOptions): Promise<LocalCluster> {
@@ -79,8 +79,7 @@ export class LocalCluster {
         ),
       )
       await Promise.all(workers.map((worker) => untilRegistered(worker, options.signal)))
-      const { clusterId } = options
-      return new LocalCluster({ directory, clusterId, manager, workers, isTemporary })
+      return new LocalCluster({ directory, options, manager, workers, isTemporary })
     } catch (error) {
       await Promise.all(started.map((service) => service.stop()))
       if (isTemporary) rmSync(directory, { recursive: true, force: true })
@@ -97,7 +96,7 @@ export class LocalCluster {
     return urlOf(this.manager.ready)
   }
 
-  /** The command that starts a worker of this cluster once more, with its data and its ports. */
+  /** The command that starts a worker of this cluster once more: its data, ports and own options. */
   restartCommand(worker: ChildService): string {
     const { dataPort, httpPort } = worker.ready
     const index = this.workers.indexOf(worker)
@@ -105,7 +104,8 @@ export class LocalCluster {
       'sluice worker',
       `--data-port=${dataPort ?? 0} --http-port=${httpPort ?? 0}`,
       `--data-directories=${dataDirectory(this.directory, index)}`,
-      `--manager=${this.managerUrl} --cluster-id=${this.#clusterId}`,
+      `--manager=${this.managerUrl} --cluster-id=${this.#options.clusterId}`,
+      ...(this.#options.workerArguments ?? []),
     ].join(' ')
   }
 

@@ -38,9 +38,10 @@ test('a worker that is killed does not end the others, and how to start it again
       if (text.includes('has ended')) controller.abort('SIGINT')
     },
   })
-  expect(await localCommand.run(['--workers=2', '--free-ports', '--json'], context)).toBe(130)
+  const options = ['--workers=2', '--free-ports', '--json', '--worker-memory=96mb']
+  expect(await localCommand.run(options, context)).toBe(130)
   expect(notes.join('')).toMatch(
-    /worker \S+ \(pid \d+\) has ended; the others go on.*\n {2}sluice worker --data-port=\d+ --http-port=\d+ --data-directories=\S+worker-0 --manager=http/,
+    /worker \S+ \(pid \d+\) has ended; the others go on.*\n {2}sluice worker --data-port=\d+ --http-port=\d+ --data-directories=\S+worker-0 --manager=http\S+ --cluster-id=sluice .*--memory=\S+\n/,
   )
   expect(notes.join('')).not.toMatch(/manager has ended/)
 }, 120_000)
