@@ -37,6 +37,7 @@ export type Sums = Record<(typeof figureNames)[number], number>
 export interface BatchTotals {
   doneCount: number
   failedCount: number
+  processorSeconds: number
   readonly sums: Sums
   readonly coverage: Coverage
 }
@@ -47,6 +48,7 @@ type PartMessage =
   | {
       readonly kind: 'done'
       readonly doneCount: number
+      readonly processorSeconds: number
       readonly sums: Sums
       readonly coverage: CoverageParts
     }
@@ -92,6 +94,7 @@ async function runHere(part: PartOrder, tell: (message: PartMessage) => void): P
   const sums = emptySums()
   const coverage = new Coverage()
   let doneCount = 0
+  const before = process.cpuUsage()
   for (let seed = part.first; seed < part.first + part.count; seed += 1) {
     const result = await simulate(seed, { isCalm: part.isCalm })
     doneCount += 1
@@ -101,7 +104,9 @@ async function runHere(part: PartOrder, tell: (message: PartMessage) => void): P
     tell({ kind: 'failed', failure: failureOf(result) })
     if (!part.keepsGoing) break
   }
-  tell({ kind: 'done', doneCount, sums, coverage: coverage.parts() })
+  const { user, system } = process.cpuUsage(before)
+  const processorSeconds = (user + system) / 1e6
+  tell({ kind: 'done', doneCount, processorSeconds, sums, coverage: coverage.parts() })
 }
 
 function runElsewhere(part: PartOrder, tell: (message: PartMessage) => void): Promise<void> {
@@ -131,6 +136,7 @@ function take(totals: BatchTotals, message: PartMessage, options: BatchOptions):
     return
   }
   totals.doneCount += message.doneCount
+  totals.processorSeconds += message.processorSeconds
   totals.coverage.add(message.coverage)
   for (const name of figureNames) totals.sums[name] += message.sums[name]
 }
@@ -140,7 +146,13 @@ function failureOf({ seed, findings, events }: SimulationResult): FailedSeed {
 }
 
 function emptyTotals(): BatchTotals {
-  return { doneCount: 0, failedCount: 0, sums: emptySums(), coverage: new Coverage() }
+  return {
+    doneCount: 0,
+    failedCount: 0,
+    processorSeconds: 0,
+    sums: emptySums(),
+    coverage: new Coverage(),
+  }
 }
 
 function emptySums(): Sums {

@@ -3,13 +3,15 @@
 
 import './shared-validators.ts'
 import { parseArgs } from 'node:util'
-import { figureNames, runBatch, servePart, type BatchTotals, type FailedSeed } from './batch.ts'
+import { runBatch, servePart, type FailedSeed } from './batch.ts'
 import { everyPoint, scripts } from './every-point.ts'
 import { huntAll, quickMutants } from './mutant-hunt.ts'
 import { mutants } from './mutants.ts'
 import { simulate } from './simulation.ts'
+import { readReports, reportOf, sumLines, totalLines, writeReport } from './totals.ts'
 
-const { values } = parseArgs({
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
   options: {
     seed: { type: 'string', default: '1' },
     count: { type: 'string', default: '1' },
@@ -24,6 +26,8 @@ const { values } = parseArgs({
     'every-point': { type: 'boolean', default: false },
     step: { type: 'string', default: '1' },
     offset: { type: 'string', default: '0' },
+    report: { type: 'string' },
+    sum: { type: 'boolean', default: false },
     part: { type: 'string' },
   },
 })
@@ -40,6 +44,10 @@ process.exit((await run()) ? 0 : 1)
 async function run(): Promise<boolean> {
   if (values.part !== undefined) {
     await servePart(values.part)
+    return true
+  }
+  if (values.sum) {
+    for (const line of sumLines(await readReports(positionals))) print(line)
     return true
   }
   if (values['every-point']) return runEveryPoint(Number(values.step), Number(values.offset))
@@ -61,6 +69,7 @@ async function runOne(): Promise<boolean> {
 
 async function runMany(): Promise<boolean> {
   const startedMs = performance.now()
+  const failures: Omit<FailedSeed, 'events'>[] = []
   const totals = await runBatch({
     first,
     count,
@@ -68,25 +77,18 @@ async function runMany(): Promise<boolean> {
     isCalm: values.calm,
     keepsGoing: values['keep-going'],
     onFailure: (failure) => {
+      failures.push({ seed: failure.seed, findings: failure.findings.slice(0, 5) })
       report(failure, values['keep-going'] ? 0 : 60)
     },
     onProgress: (done) => {
       if (values.trace) print(`${String(done)} seeds done`)
     },
   })
-  summarize(totals, (performance.now() - startedMs) / 60_000)
+  const minutes = (performance.now() - startedMs) / 60_000
+  const made = reportOf(totals, { first, minutes, failures })
+  for (const line of totalLines([made])) print(line)
+  if (values.report !== undefined) await writeReport(values.report, made)
   return totals.failedCount === 0
-}
-
-function summarize(totals: BatchTotals, minutes: number): void {
-  const { doneCount, failedCount, sums, coverage } = totals
-  const perMinute = (doneCount / minutes).toFixed(0)
-  print(
-    `${String(doneCount)} seeds from ${String(first)} on, ${String(failedCount)} failed, ${perMinute} a minute`,
-  )
-  const averages = figureNames.map((name) => `${name} ${(sums[name] / doneCount).toFixed(2)}`)
-  print(`on average: ${averages.join(', ')}`)
-  for (const line of coverage.lines()) print(line)
 }
 
 function report(failure: FailedSeed, eventCount: number): void {
