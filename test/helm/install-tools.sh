@@ -20,14 +20,16 @@ trap 'chmod -R u+w "$making" 2>/dev/null || true; rm -rf "$making"' EXIT
 
 say() { printf 'chart tools: %s\n' "$*" >&2; }
 
-# need NAME FUNCTION: calls FUNCTION with the path to make, unless NAME is there.
+# need NAME FUNCTION: calls FUNCTION with the path to make, unless NAME is there. What stands in its
+# place without being it (a link to nowhere, out of a cache that was restored in part) is replaced.
 need() {
   local name=$1 make=$2
   [[ -e $tools/$name ]] && return
   local began=$SECONDS
   say "making $name"
   "$make" "$making/$name"
-  mv "$making/$name" "$tools/$name"
+  rm -rf "${tools:?}/$name"
+  mv -T "$making/$name" "$tools/$name"
   say "$name took $((SECONDS - began)) s"
 }
 
