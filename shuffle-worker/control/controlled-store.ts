@@ -14,8 +14,8 @@ export interface ControlledStore {
   readonly workerEpoch: number
   readonly directories: readonly Pick<StorageDirectoryView, 'status'>[]
   readonly service: ServiceRecord
-  /** Holds at once; resolves when it is kept. Never rejects. */
-  setService(record: ServiceRecord): Promise<void>
+  /** Holds at once; resolves to what is kept, `record` or one set since. Never rejects. */
+  setService(record: ServiceRecord): Promise<ServiceRecord>
   release(keys: readonly PartitionKey[]): void
   confirmReleased(keys: readonly PartitionKey[]): void
   list(): readonly PartitionReport[]

@@ -281,8 +281,8 @@ export class WorkerControl {
     this.#logger.info({ workerId: this.#store.workerId, ...record }, 'in or out of service')
     const kept = this.#store.setService(record)
     this.#options.onService?.(record)
-    void kept.then(() => {
-      this.#keptService = this.#store.service
+    void kept.then((record) => {
+      this.#keptService = record
       this.tellStatus()
     })
   }

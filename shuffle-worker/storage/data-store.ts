@@ -23,7 +23,7 @@ import {
 import { DirectoryChoice } from './directory-choice.ts'
 import { gatheredWriteBytes, isDirectDefault, type DirectorySettings } from './directory-io.ts'
 import { openDirectories, type OpenedDirectories } from './directory-opener.ts'
-import { keepService } from './directory-service.ts'
+import { KeptService } from './directory-service.ts'
 import { HeldPartitions } from './held-partitions.ts'
 import { KeptIndexes } from './kept-indexes.ts'
 import { KeyMemory } from './key-memory.ts'
@@ -74,7 +74,7 @@ export class DataStore {
   readonly #memory = new KeyMemory()
   readonly #changes = new StoreChanges()
   #identity: { readonly workerId: WorkerId; readonly workerEpoch: number } | undefined
-  #service: ServiceRecord = servingFromTheStart
+  #service: KeptService
   #closing: Promise<void> | undefined
 
   private constructor(settings: DataStoreSettings, options: DataStoreOptions) {
@@ -101,6 +101,7 @@ export class DataStore {
           onFailed: this.#onDirectoryFailed,
         }),
     )
+    this.#service = new KeptService(this.directories, logger)
     this.#choice = new DirectoryChoice(this.directories, options.preferredDiskKind)
     // An eighth of the write part for all held partitions together.
     this.#held = new HeldPartitions({ bytesMax: Math.floor(ledger.partBytes('write') / 8) })
@@ -142,14 +143,12 @@ export class DataStore {
 
   /** What people want of the worker; it is the worker's control that acts by it. */
   get service(): ServiceRecord {
-    return this.#service
+    return this.#service.wanted
   }
 
-  /** Holds at once; resolves when it is kept on the disks that answer. Never rejects. */
-  async setService(record: ServiceRecord): Promise<void> {
-    this.#service = record
-    const usable = this.directories.filter((each) => each.isOpen && each.health !== 'failed')
-    await keepService(usable, record, this.#settings.logger)
+  /** Holds at once; resolves to what is kept on the disks that answer. Never rejects. */
+  setService(record: ServiceRecord): Promise<ServiceRecord> {
+    return this.#service.set(record)
   }
 
   /** Index memory that is held for the next reads, by no reader. */
@@ -235,7 +234,7 @@ export class DataStore {
 
   #begin(opened: OpenedDirectories): void {
     this.#identity = opened
-    this.#service = opened.service
+    this.#service = new KeptService(this.directories, this.#settings.logger, opened.service)
     for (const [directory, recovered] of opened.recovered) this.#adopt(directory, recovered)
     for (const directory of this.directories) if (directory.isOpen) directory.start()
   }

@@ -13,6 +13,7 @@ import type { DirectoryLayout } from './directory-layout.ts'
 import { systemCodeOf } from './disk-operation.ts'
 import { ignoreMissing } from './journal.ts'
 import type { QueuedDisk, QueuedFile } from './queued-disk.ts'
+import type { DiskHealth } from './storage-types.ts'
 
 /** Longer than any record: the reason has at most 500 characters. */
 const recordLengthMax = 8192
@@ -82,9 +83,16 @@ export async function writeService(
   await disk.syncDirectory(layout.path)
 }
 
+interface ServiceDirectory {
+  readonly disk: QueuedDisk
+  readonly layout: DirectoryLayout
+  readonly isOpen: boolean
+  readonly health: DiskHealth
+}
+
 /** In all directories, as far as they can be written. Never rejects. */
-export async function keepService(
-  directories: readonly { readonly disk: QueuedDisk; readonly layout: DirectoryLayout }[],
+async function writeToAll(
+  directories: readonly ServiceDirectory[],
   record: ServiceRecord,
   logger: Logger,
 ): Promise<void> {
@@ -96,6 +104,54 @@ export async function keepService(
     { ...record },
     'that the worker is in or out of service could not be written to any disk: a restart forgets it',
   )
+}
+
+/**
+ * What is wanted now, and what of it is kept. One write at a time, since all go over one file; of
+ * those that are wanted during a write only the last is written after it.
+ */
+export class KeptService {
+  readonly #directories: readonly ServiceDirectory[]
+  readonly #logger: Logger
+  #wanted: ServiceRecord
+  #kept: ServiceRecord
+  #writing: Promise<void> | undefined
+
+  constructor(
+    directories: readonly ServiceDirectory[],
+    logger: Logger,
+    opened: ServiceRecord = servingFromTheStart,
+  ) {
+    this.#wanted = opened
+    this.#kept = opened
+    this.#directories = directories
+    this.#logger = logger
+  }
+
+  get wanted(): ServiceRecord {
+    return this.#wanted
+  }
+
+  /**
+   * Holds at once; resolves to what is kept, `record` or one that is wanted since, on the disks
+   * that answer. An older record than the wanted one changes nothing. Never rejects.
+   */
+  async set(record: ServiceRecord): Promise<ServiceRecord> {
+    if (record.number > this.#wanted.number) this.#wanted = record
+    while (this.#kept.number < record.number) {
+      this.#writing ??= this.#writeWanted()
+      await this.#writing
+    }
+    return this.#kept
+  }
+
+  async #writeWanted(): Promise<void> {
+    const record = this.#wanted
+    const usable = this.#directories.filter((each) => each.isOpen && each.health !== 'failed')
+    await writeToAll(usable, record, this.#logger)
+    this.#kept = record
+    this.#writing = undefined
+  }
 }
 
 /** Of what the directories say, the latest. */

@@ -62,9 +62,9 @@ export class FakeStore implements ControlledStore {
     this.directories = [{ status: () => this.status }]
   }
 
-  setService(record: ServiceRecord): Promise<void> {
+  setService(record: ServiceRecord): Promise<ServiceRecord> {
     this.service = record
-    return Promise.resolve()
+    return Promise.resolve(record)
   }
 
   onChange(listener: (change: StoreChange) => void): void {

@@ -5,7 +5,7 @@ import { layoutOf } from '../../../shuffle-worker/storage/directory-layout.ts'
 import {
   decodeService,
   encodeService,
-  keepService,
+  KeptService,
   latestService,
   readService,
   writeService,
@@ -64,12 +64,52 @@ describe('what people want of a worker, in a data directory', () => {
     const disk = newQueuedDisk(virtual.main)
     const errors: string[] = []
     const logger: Logger = { ...silentLogger, error: (_fields, message) => errors.push(message) }
-    const missing = { disk, layout: layoutOf('/nowhere') }
-    await virtual.drive(keepService([missing, { disk, layout }], record, logger))
+    const usable = { disk, isOpen: true, health: 'healthy' } as const
+    const missing = { ...usable, layout: layoutOf('/nowhere') }
+    const directories = [missing, { ...usable, layout }]
+    const kept = new KeptService(directories, logger)
+    expect(await virtual.drive(kept.set(record))).toEqual(record)
     expect(errors).toEqual([])
     expect(await virtual.drive(readService(disk, layout, logger))).toEqual(record)
-    await virtual.drive(keepService([missing], record, logger))
+    directories.pop()
+    const next: ServiceRecord = { ...record, number: 4 }
+    expect(await virtual.drive(kept.set(next))).toEqual(next)
+    expect(kept.wanted).toEqual(next)
     expect(errors).toHaveLength(1)
+  })
+
+  it('is written one after the other, and the last that is wanted meanwhile stays', async () => {
+    const disk = newQueuedDisk(virtual.main)
+    let writes = 0
+    const directory = {
+      disk,
+      layout,
+      isOpen: true,
+      get health() {
+        writes += 1
+        return 'healthy' as const
+      },
+    }
+    const kept = new KeptService([directory], silentLogger)
+    const told: number[] = []
+    const set = async (number: number) => {
+      told.push((await kept.set({ ...record, number })).number)
+      // What is told is on the disk, or a later one is.
+      const held = await readService(newQueuedDisk(virtual.main), layout, silentLogger)
+      expect(held.number).toBeGreaterThanOrEqual(number)
+    }
+    const all = Promise.all([set(4), set(5), set(7), set(6)])
+    expect(kept.wanted.number).toBe(7)
+    await virtual.drive(all)
+    expect(told).toEqual([4, 7, 7, 7])
+    expect(writes).toBe(2)
+    virtual.disk().crash('drop')
+    const again = newQueuedDisk(virtual.start('main'))
+    expect(await virtual.drive(readService(again, layout, silentLogger))).toEqual({
+      ...record,
+      number: 7,
+    })
+    expect(virtual.disk().filesBelow('/data')).toEqual(['/data/service'])
   })
 
   it('is the latest of what several directories say', () => {
