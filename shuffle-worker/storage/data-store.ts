@@ -13,7 +13,7 @@ import type {
 } from '../../client/common/ids.ts'
 import type { Logger } from '../../client/common/log.ts'
 import type { World } from '../../client/common/world.ts'
-import { servingFromTheStart, type ServiceRecord } from '../../client/manager/schemas.ts'
+import type { ServiceRecord } from '../../client/manager/schemas.ts'
 import type { MemoryLedger } from '../memory/memory-ledger.ts'
 import {
   checkStoreOptions,
