@@ -120,6 +120,11 @@ export class WorkerMetrics {
       'How late a regular timer was at worst in the last one to two minutes.',
       (now) => now.eventLoopLagMs / 1000,
     )
+    gauge(
+      'sluice_worker_timers',
+      'Timers of the process that are set: of its deadlines, intervals and pauses.',
+      () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length,
+    )
     gauge('sluice_worker_waiters', 'Waits in the register of waiters.', (now) => now.waiters)
     gauge(
       'sluice_worker_draining',

@@ -75,10 +75,15 @@ export class EmbeddedClient implements AsyncDisposable {
     records: readonly (readonly string[])[],
   ): Promise<void> {
     const partition = this.environment.createResultPartition({ descriptor })
-    for (const [subpartition, texts] of records.entries()) {
-      for (const text of texts) await partition.emitRecord(Buffer.from(text), subpartition)
+    try {
+      for (const [subpartition, texts] of records.entries()) {
+        for (const text of texts) await partition.emitRecord(Buffer.from(text), subpartition)
+      }
+      await partition.finish()
+    } catch (error) {
+      partition.abort(error)
+      throw error
     }
-    await partition.finish()
   }
 
   gate(
