@@ -1,6 +1,7 @@
 // The tests of `npm test`: first the in-process suite, on virtual seams or short real ones, then the
 // end-to-end suite. `--project unit` and `--project end-to-end` run one of them.
 
+import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
@@ -12,6 +13,8 @@ export default defineConfig({
           include: ['test/**/*.test.ts'],
           exclude: ['test/integration/**', 'test/large/**', 'test/helm/**', 'test/processes/**'],
           pool: 'forks',
+          // Vitest itself would leave one core of two idle.
+          maxWorkers: Math.max(2, availableParallelism() - 1),
           // Deadlines for what hangs, not measures of speed: the machine may be busy.
           testTimeout: 180_000,
           hookTimeout: 60_000,

@@ -28,7 +28,7 @@ beforeAll(async () => {
       '--settle-time=1s',
     ],
     // Long enough for the producers of a sort, on a busy machine too.
-    workerOptions: ['--drain-timeout=20s'],
+    workerOptions: ['--drain-timeout=10s'],
   })
   writeTextLines({ path: join(cluster.directory, 'input'), sizeBytes: 8_000_000, seed: 11 })
 })
