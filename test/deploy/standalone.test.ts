@@ -9,6 +9,7 @@ import { clusterCommandOptions } from '../../cli/manager-command.ts'
 import { commands } from '../../cli/commands.ts'
 import { managerOptions } from '../../shuffle-manager/options.ts'
 import { parseDataDirectories, workerOptions } from '../../shuffle-worker/options.ts'
+import { workerNodeFlags } from '../../shuffle-worker/heap-limits.ts'
 import { checkDescriptors, threadsNeeded } from '../../shuffle-worker/process-limits.ts'
 import { diskOperationsInFlightMax } from '../../shuffle-worker/storage/disk-operation.ts'
 import { readText } from '../support/source-tree.ts'
@@ -47,7 +48,7 @@ describe.each(['manager', 'worker'])('sluice-%s.service', (role) => {
       role === 'manager' ? managerOptions.options : workerOptions.options,
     )
     const known = options.map((option) => environmentName(role, option))
-    const others = ['NODE_ENV', 'UV_THREADPOOL_SIZE', 'SLUICE_CONFIG']
+    const others = ['NODE_ENV', 'NODE_OPTIONS', 'UV_THREADPOOL_SIZE', 'SLUICE_CONFIG']
     for (const name of environment.keys()) expect([...known, ...others]).toContain(name)
   })
 
@@ -85,6 +86,10 @@ describe('the worker’s unit', () => {
     const [threads] = /(?<=UV_THREADPOOL_SIZE=)\d+/.exec(readText('deploy/sluice-worker.service'))!
     const eight = threadsNeeded(diskOperationsInFlightMax(Array<'ssd'>(8).fill('ssd')))
     expect(Number(threads)).toBeGreaterThanOrEqual(eight)
+  })
+
+  test('has the heap that a worker that starts itself gives itself', () => {
+    expect(settings.get('Environment')).toContain(`NODE_OPTIONS=${workerNodeFlags.join(' ')}`)
   })
 
   test('waits as long as a drain takes', () => {

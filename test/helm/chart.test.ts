@@ -6,6 +6,7 @@ import { parseOptions } from '../../client/common/options.ts'
 import type { OptionsDeclaration, OptionTable } from '../../client/common/options.ts'
 import { managerOptions } from '../../shuffle-manager/options.ts'
 import { parseDataDirectories, workerOptions } from '../../shuffle-worker/options.ts'
+import { workerNodeFlags } from '../../shuffle-worker/heap-limits.ts'
 import { threadsNeeded } from '../../shuffle-worker/process-limits.ts'
 import { diskOperationsInFlightMax } from '../../shuffle-worker/storage/disk-operation.ts'
 import {
@@ -221,7 +222,7 @@ describe('memory', () => {
   test('of the heap is what Node is told', () => {
     expect(
       environmentOf(podOf(defaults, 'StatefulSet', 'rel-sluice-default'), 'NODE_OPTIONS'),
-    ).toBe('--max-old-space-size=512')
+    ).toBe(`--max-old-space-size=512 ${workerNodeFlags.join(' ')}`)
   })
 
   test('that the user gives wins', () => {
