@@ -5,6 +5,8 @@ import { parseArgs } from 'node:util'
 export interface BenchOptions {
   /** Letters of the workloads that run. */
   readonly only: readonly string[]
+  /** Of these, cases whose name holds the text, or one of whose ways of reading does. */
+  readonly caseText: string
   readonly rounds: number
   readonly isQuick: boolean
   readonly bytes: number
@@ -26,6 +28,7 @@ export const usage = `npm run bench -- [options]
 
   --quick             a tenth of the data, three rounds: two minutes for a look, nothing to quote
   --only a,b,c        these workloads alone
+  --case TEXT         of them only cases with the text in their name
   --rounds N          measured rounds of each case (5)
   --bytes N           payload bytes of a round (1500000000)
   --jobs N            small shuffles of a round (4000)
@@ -44,6 +47,7 @@ export function parseBenchOptions(argv: readonly string[]): BenchOptions {
     strict: true,
     options: {
       only: { type: 'string' },
+      case: { type: 'string', default: '' },
       rounds: { type: 'string' },
       bytes: { type: 'string' },
       jobs: { type: 'string' },
@@ -63,6 +67,7 @@ export function parseBenchOptions(argv: readonly string[]): BenchOptions {
   }
   return {
     only: lettersOf(values.only),
+    caseText: values.case,
     rounds: numberOf('rounds', values.rounds, isQuick ? 3 : roundsMin),
     bytes: numberOf('bytes', values.bytes, isQuick ? 150_000_000 : 1_500_000_000),
     jobs: numberOf('jobs', values.jobs, isQuick ? 500 : 4000),

@@ -6,7 +6,8 @@ import type { BenchCluster } from './bench-cluster.ts'
 
 const listedName = 'sluice_worker_partitions_listed'
 const controlName = 'sluice_worker_memory_used_bytes{purpose="control"}'
-const intervalMs = 200
+/** Each look costs the worker a scrape: some milliseconds where a thousand channels are open. */
+const intervalMs = 1000
 
 export class ListWatch {
   readonly #counters: () => Promise<ReadonlyMap<string, number>>

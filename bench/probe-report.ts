@@ -22,7 +22,8 @@ export function probeEnvironment(
 ): Readonly<Record<string, string>> {
   const probe = new URL('./loop-probe.js', import.meta.url)
   return {
-    NODE_OPTIONS: `--import=${fileURLToPath(probe)}`,
+    // With the caller's own: --perf-basic-prof, say.
+    NODE_OPTIONS: `${process.env['NODE_OPTIONS'] ?? ''} --import=${fileURLToPath(probe)}`.trim(),
     [probeFileVariable]: path,
     ...(profileDirectory === undefined ? {} : { [profileFileVariable]: profileDirectory }),
   }

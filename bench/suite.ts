@@ -42,7 +42,7 @@ export async function runSuite(options: BenchOptions, context: SuiteContext): Pr
 function casesOf(options: BenchOptions): ShuffleCase[] {
   const scale = { bytes: options.bytes, isQuick: options.isQuick }
   const wants = (...letters: string[]) => letters.some((letter) => options.only.includes(letter))
-  return [
+  const cases = [
     ...(wants('a', 'b') ? writeCases(scale) : []),
     ...(wants('c') ? shuffleReadCases(scale) : []),
     ...(wants('d') ? [togetherCase(scale)] : []),
@@ -51,6 +51,9 @@ function casesOf(options: BenchOptions): ShuffleCase[] {
     ...(wants('i') ? optionCases(scale) : []),
     ...(wants('j') ? [openChannelsCase(scale)] : []),
   ]
+  return cases.filter(({ name, reads }) =>
+    [name, ...reads.map((way) => way.name)].some((each) => each.includes(options.caseText)),
+  )
 }
 
 async function settingsOf(options: BenchOptions, context: SuiteContext): Promise<CaseSettings> {

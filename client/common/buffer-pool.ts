@@ -59,7 +59,7 @@ export class BufferPool {
     if (this.freeCount === 0) return undefined
     this.#used += 1
     this.#usage.buffersInUse += 1
-    return new Lease(this.#free.pop() ?? new Uint8Array(this.bufferSizeBytes), this.#takeBack)
+    return new Lease(this.#free.pop() ?? Buffer.alloc(this.bufferSizeBytes), this.#takeBack)
   }
 
   /** A buffer as soon as there is one; waiters are served in order. */

@@ -100,25 +100,53 @@ export function writeEntryHeader(target: Uint8Array, offset: number, header: Ent
   return view.writeUInt32BE(header.checksum, offset + 12)
 }
 
-/** Makes and checks the checksums of one partition's entries. */
+/**
+ * Makes and checks the checksums of one partition's entries. The identity goes through a table here:
+ * for twenty bytes a call into native code costs ten times as much.
+ */
 export class EntryChecksum {
-  readonly #identity = Buffer.alloc(24)
+  /** Of the CRC, after the key. */
+  readonly #keyState: number
 
   constructor(key: PartitionKey) {
-    this.#identity.writeUInt32BE(crc32(partitionKeyText(key)), 0)
+    this.#keyState = nextCrcState(0xffff_ffff, crc32(partitionKeyText(key)))
   }
 
   /** The checksum of an entry with this identity and stored payload. */
   of(identity: EntryIdentity, payload: Uint8Array): number {
-    const block = this.#identity
-    block.writeUInt32BE(identity.regionIndex, 4)
-    block.writeUInt32BE(identity.subpartition, 8)
-    block.writeUInt32BE(identity.position, 12)
-    block.writeUInt32BE(payload.length, 16)
-    block.writeUInt8(identity.flags, 20)
-    block.writeUInt8(identity.type, 21)
-    return crc32(payload, crc32(block))
+    let state = nextCrcState(this.#keyState, identity.regionIndex)
+    state = nextCrcState(state, identity.subpartition)
+    state = nextCrcState(state, identity.position)
+    state = nextCrcState(state, payload.length)
+    state = nextCrcState(state, (identity.flags << 24) | (identity.type << 16))
+    return crc32(payload, ~state >>> 0)
   }
+}
+
+/** Four tables of CRC32, so that four bytes go in at once: table k is a byte and k zeros behind it. */
+const crcTable0 = Int32Array.from({ length: 256 }, (_, byte) => {
+  let state = byte
+  for (let bit = 0; bit < 8; bit += 1) state = (state >>> 1) ^ ((state & 1) * 0xedb8_8320)
+  return state
+})
+const crcTable1 = crcTable0.map(behindZero)
+const crcTable2 = crcTable1.map(behindZero)
+const crcTable3 = crcTable2.map(behindZero)
+
+function behindZero(state: number): number {
+  return (state >>> 8) ^ (crcTable0[state & 0xff] ?? 0)
+}
+
+/** The state after the four bytes of `word`, the highest first. */
+function nextCrcState(state: number, word: number): number {
+  const swapped = (word << 24) | ((word & 0xff00) << 8) | ((word >>> 8) & 0xff00) | (word >>> 24)
+  const mixed = state ^ swapped
+  return (
+    (crcTable3[mixed & 0xff] ?? 0) ^
+    (crcTable2[(mixed >>> 8) & 0xff] ?? 0) ^
+    (crcTable1[(mixed >>> 16) & 0xff] ?? 0) ^
+    (crcTable0[mixed >>> 24] ?? 0)
+  )
 }
 
 /**

@@ -18,7 +18,10 @@
 import { assert } from '../common/assert.ts'
 import { isShuffleError, ShuffleError } from '../common/errors.ts'
 import {
+  type AttemptId,
+  type DataSetId,
   idLengthMax,
+  type JobId,
   parseAttemptId,
   parseDataSetId,
   parseJobId,
@@ -77,10 +80,10 @@ const entryBytesMax = 1 + 4 + 3 * (2 + idLengthMax) + 4 + 8 + 16
 /** What the next entry is coded against. */
 interface Previous {
   index: number
-  jobId: string
-  dataSetId: string
+  jobId: JobId | ''
+  dataSetId: DataSetId | ''
   partitionIndex: number
-  attemptId: string
+  attemptId: AttemptId | ''
   firstSubpartition: number
   lastSubpartition: number
 }
@@ -239,29 +242,43 @@ function readEntry(reader: HeaderReader, previous: Previous): PartitionListEntry
   return { index, key, firstSubpartition, lastSubpartition, start, isPending }
 }
 
-function readKey(reader: HeaderReader, bits: number, previous: Previous): PartitionKey {
-  const jobId = bits & bit.jobId ? readId(reader, previous.jobId) : previous.jobId
-  const dataSetId = bits & bit.dataSetId ? readId(reader, previous.dataSetId) : previous.dataSetId
-  const partitionIndex = bits & bit.partitionIndex ? reader.uint32() : previous.partitionIndex + 1
+function readKey(reader: HeaderReader, bits: number, before: Previous): PartitionKey {
+  const jobId =
+    bits & bit.jobId ? readId(reader, before.jobId, parseJobId) : knownId(reader, before.jobId)
+  const dataSetId =
+    bits & bit.dataSetId
+      ? readId(reader, before.dataSetId, parseDataSetId)
+      : knownId(reader, before.dataSetId)
+  const partitionIndex = bits & bit.partitionIndex ? reader.uint32() : before.partitionIndex + 1
   if (partitionIndex > 0xffff_ffff) reader.fail('has a partition index past 2^32 - 1')
-  const attemptId = bits & bit.attemptId ? readId(reader, previous.attemptId) : previous.attemptId
+  const attemptId =
+    bits & bit.attemptId
+      ? readId(reader, before.attemptId, parseAttemptId)
+      : knownId(reader, before.attemptId)
+  return { jobId, dataSetId, partitionIndex, attemptId }
+}
+
+/** Of the entry before, where it was found valid. */
+function knownId<T extends string>(reader: HeaderReader, before: T | ''): T {
+  if (before === '')
+    return reader.fail('has no valid key: an id is left out that none before it has')
+  return before
+}
+
+function readId<T extends string>(
+  reader: HeaderReader,
+  before: T | '',
+  parse: (text: string) => T,
+): T {
+  const shared = reader.uint8()
+  if (shared > before.length) reader.fail('shares more of an id than there is')
+  const text = before.slice(0, shared) + reader.latin1Byte()
   try {
-    return {
-      jobId: parseJobId(jobId),
-      dataSetId: parseDataSetId(dataSetId),
-      partitionIndex,
-      attemptId: parseAttemptId(attemptId),
-    }
+    return parse(text)
   } catch (error) {
     if (!isShuffleError(error, 'INVALID_ARGUMENT')) throw error
     return reader.fail(`has no valid key: ${error.message}`)
   }
-}
-
-function readId(reader: HeaderReader, before: string): string {
-  const shared = reader.uint8()
-  if (shared > before.length) reader.fail('shares more of an id than there is')
-  return before.slice(0, shared) + reader.latin1Byte()
 }
 
 function fail(what: string): never {

@@ -94,6 +94,8 @@ export class MemoryLedger {
   readonly #pool: SlabPool
   readonly #parts: Readonly<Record<MemoryPurpose, Part>>
   readonly #sharedBytes: number
+  /** What purposes use beyond their floors. */
+  #sharedUsedBytes = 0
   readonly #usedByJob = new Map<JobId | undefined, number>()
   #quietTimer: Timer | undefined
   #announcing = false
@@ -202,6 +204,8 @@ export class MemoryLedger {
     const byOwner = [...this.#usedByJob.values()].reduce((sum, bytes) => sum + bytes, 0)
     assert(byPurpose === byOwner, `memory by purpose ${String(byPurpose)} is not by owner`)
     assert(byPurpose <= this.totalBytes, 'used memory is within the budget')
+    const shared = memoryPurposes.reduce((sum, each) => sum + beyondFloor(this.#parts[each]), 0)
+    assert(shared === this.#sharedUsedBytes, 'what is beyond the floors is counted')
   }
 
   /** Refuses all waiters. What is out may still be given back. */
@@ -214,13 +218,9 @@ export class MemoryLedger {
   }
 
   #freeBytes(purpose: MemoryPurpose): number {
-    let shared = this.#sharedBytes
-    for (const each of memoryPurposes) {
-      const part = this.#parts[each]
-      if (each !== purpose) shared -= Math.max(0, part.usedBytes - part.floorBytes)
-    }
     const part = this.#parts[purpose]
-    return part.floorBytes + shared - part.usedBytes
+    const sharedOfOthers = this.#sharedUsedBytes - beyondFloor(part)
+    return part.floorBytes + this.#sharedBytes - sharedOfOthers - part.usedBytes
   }
 
   #mayTake(purpose: MemoryPurpose, bytes: number): boolean {
@@ -305,7 +305,9 @@ export class MemoryLedger {
 
   #charge(purpose: MemoryPurpose, jobId: JobId | undefined, bytes: number): void {
     const part = this.#parts[purpose]
+    const before = beyondFloor(part)
     part.usedBytes += bytes
+    this.#sharedUsedBytes += beyondFloor(part) - before
     assert(part.usedBytes >= 0, 'no purpose gives back more than it took')
     const ofJob = (this.#usedByJob.get(jobId) ?? 0) + bytes
     assert(ofJob >= 0, 'no job gives back more than it took')
@@ -321,7 +323,7 @@ export class MemoryLedger {
 
   #serve(purpose: MemoryPurpose): void {
     const { queue } = this.#parts[purpose]
-    for (;;) {
+    while (queue.length > 0) {
       dropSettled(queue)
       const first = queue[0]
       if (first === undefined || first.bytes > this.#freeBytes(purpose)) return
@@ -394,6 +396,10 @@ class CountedBytes implements Reservation {
     this.#isReleased = true
     this.#giveBack(this.#bytes)
   }
+}
+
+function beyondFloor(part: Part): number {
+  return Math.max(0, part.usedBytes - part.floorBytes)
 }
 
 function newPart(floorBytes: number): Part {

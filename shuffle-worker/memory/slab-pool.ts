@@ -16,15 +16,19 @@ export const slabSizeBytes = 1024 * 1024
 
 /** A piece of one slab; freed exactly once, by whoever it was given to. */
 export interface SlabPiece {
-  readonly bytes: Uint8Array
+  /** A Buffer, so that who reads numbers from it needs no other view. */
+  readonly bytes: Buffer
   readonly slab: Slab
   readonly first: number
   readonly count: number
 }
 
 interface Slab {
+  readonly index: number
   readonly memory: Uint8Array
   readonly taken: Uint8Array
+  /** Views of single buffers, made when they are first taken: making one costs as much as a short copy. */
+  readonly singles: (SlabPiece | undefined)[]
   freeCount: number
   quietSinceMs: number
 }
@@ -34,6 +38,8 @@ export class SlabPool {
   readonly #buffersPerSlab: number
   readonly #slabs: (Slab | undefined)[]
   #allocated = 0
+  /** All slabs below it are there and have nothing free. */
+  #lowestFree = 0
 
   constructor(options: { readonly bufferSizeBytes: number; readonly capacityBytes: number }) {
     this.#bufferSizeBytes = options.bufferSizeBytes
@@ -49,13 +55,17 @@ export class SlabPool {
   /** `count` single buffers; the ledger has made sure that so many are free. */
   takeSingles(count: number): SlabPiece[] {
     const pieces: SlabPiece[] = []
-    for (let index = 0; index < this.#slabs.length && pieces.length < count; index += 1) {
+    for (let index = this.#lowestFree; pieces.length < count; index += 1) {
+      assert(index < this.#slabs.length, 'the ledger never promises a buffer that no slab has')
       const slab = this.#slabs[index] ?? this.#allocate(index)
-      for (let at = 0; slab.freeCount > 0 && pieces.length < count; at += 1) {
-        if (slab.taken[at] === 0) pieces.push(this.#take(slab, at, 1))
+      let at = -1
+      while (slab.freeCount > 0 && pieces.length < count) {
+        at = slab.taken.indexOf(0, at + 1)
+        pieces.push(this.#takeSingle(slab, at))
       }
+      if (slab.freeCount > 0) break
+      this.#lowestFree = index + 1
     }
-    assert(pieces.length === count, 'the ledger never promises a buffer that no slab has')
     return pieces
   }
 
@@ -79,6 +89,7 @@ export class SlabPool {
   give(piece: SlabPiece, nowMs: number): void {
     piece.slab.taken.fill(0, piece.first, piece.first + piece.count)
     piece.slab.freeCount += piece.count
+    if (piece.slab.index < this.#lowestFree) this.#lowestFree = piece.slab.index
     if (piece.slab.freeCount === this.#buffersPerSlab) piece.slab.quietSinceMs = nowMs
   }
 
@@ -99,8 +110,10 @@ export class SlabPool {
 
   #allocate(index: number): Slab {
     const slab: Slab = {
+      index,
       memory: alignedMemory(slabSizeBytes),
       taken: new Uint8Array(this.#buffersPerSlab),
+      singles: [],
       freeCount: this.#buffersPerSlab,
       quietSinceMs: 0,
     }
@@ -109,11 +122,22 @@ export class SlabPool {
     return slab
   }
 
+  #takeSingle(slab: Slab, at: number): SlabPiece {
+    slab.taken[at] = 1
+    slab.freeCount -= 1
+    return (slab.singles[at] ??= this.#pieceOf(slab, at, 1))
+  }
+
   #take(slab: Slab, first: number, count: number): SlabPiece {
     slab.taken.fill(1, first, first + count)
     slab.freeCount -= count
-    const begin = first * this.#bufferSizeBytes
-    const bytes = slab.memory.subarray(begin, begin + count * this.#bufferSizeBytes)
+    return this.#pieceOf(slab, first, count)
+  }
+
+  #pieceOf(slab: Slab, first: number, count: number): SlabPiece {
+    const { buffer, byteOffset } = slab.memory
+    const begin = byteOffset + first * this.#bufferSizeBytes
+    const bytes = Buffer.from(buffer, begin, count * this.#bufferSizeBytes)
     return { bytes, slab, first, count }
   }
 }

@@ -69,7 +69,9 @@ export class CreditSender {
   #open: OpenBody | undefined
   #credit: number
   #ahead = 0
+  /** Looks at the age of the open body; not cancelled with it, so that a body costs no timer. */
   #flushTimer: Timer | undefined
+  #openedMs = 0
   #isDue = false
   #isDrained = false
   #isClosed = false
@@ -134,7 +136,7 @@ export class CreditSender {
     }
     body ??= this.#newBody(place)
     if (body === undefined) return false
-    if (!isSamePlace(body.place, place) || body.length === 0) beginSegment(body, place)
+    if (body.length === 0 || !isSamePlace(body.place, place)) beginSegment(body, place)
     body.buffer.bytes.set(entry, body.length)
     body.length += entry.length
     this.entryCount += 1
@@ -236,19 +238,29 @@ export class CreditSender {
     const body: OpenBody = { buffer, length: 0, segmentStart: 0, place, onSent: [] }
     this.#open = body
     this.#accountAhead()
-    this.#flushTimer = this.#options.clock.setTimer(this.#options.flushAfterMs, () => {
+    this.#openedMs = this.#options.clock.nowMs()
+    if (this.#flushTimer === undefined) this.#flushIn(this.#options.flushAfterMs)
+    return body
+  }
+
+  #flushIn(delayMs: number): void {
+    const { clock, flushAfterMs } = this.#options
+    this.#flushTimer = clock.setTimer(delayMs, () => {
       this.#flushTimer = undefined
+      if (this.#open === undefined) return
+      const leftMs = this.#openedMs + flushAfterMs - clock.nowMs()
+      if (leftMs > 0) {
+        this.#flushIn(leftMs)
+        return
+      }
       this.#isDue = true
       this.pump()
     })
-    return body
   }
 
   #closeBody(body: OpenBody): void {
     assert(body === this.#open && body.length > 0, 'a body that is closed holds something')
     endSegment(body)
-    this.#flushTimer?.cancel()
-    this.#flushTimer = undefined
     this.#isDue = false
     this.#open = undefined
     this.#filled.push(body)
@@ -327,8 +339,8 @@ function beginSegment(body: OpenBody, place: SegmentPlace): void {
 }
 
 function endSegment(body: OpenBody): void {
-  writeSegmentHeader(body.buffer.bytes, body.segmentStart, {
-    ...body.place,
-    byteLength: body.length - body.segmentStart - segmentHeaderLength,
-  })
+  const { partition, regionIndex, subpartition } = body.place
+  const byteLength = body.length - body.segmentStart - segmentHeaderLength
+  const header = { partition, regionIndex, subpartition, byteLength }
+  writeSegmentHeader(body.buffer.bytes, body.segmentStart, header)
 }

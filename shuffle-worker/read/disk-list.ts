@@ -90,7 +90,9 @@ export class DiskList {
   /** Makes cursors of the entries of `partition` that can be taken now. */
   begin(partition: MapPartition): PartitionCursor[] {
     const begun: PartitionCursor[] = []
-    while (this.#canBegin(partition, this.channel.roomBytes(this))) {
+    if (this.listed.count === 0) return begun
+    const roomBytes = this.channel.roomBytes(this)
+    while (this.#canBegin(partition, roomBytes)) {
       const entry = this.listed.take(partition)
       if (entry === undefined) break
       begun.push(this.channel.beginEntry(this, entry))
@@ -110,8 +112,7 @@ export class DiskList {
   }
 
   /** The first partition at or behind `fileOrder` of which something can be taken now. */
-  nextFrom(fileOrder: number): MapPartition | undefined {
-    const roomBytes = this.channel.roomBytes(this)
+  nextFrom(fileOrder: number, roomBytes = this.channel.roomBytes(this)): MapPartition | undefined {
     const begun = this.#nextBegun(fileOrder, roomBytes)
     const listed = this.listed.nextFrom(fileOrder)
     if (listed === undefined || !this.#canBegin(listed, roomBytes)) return begun
@@ -129,7 +130,7 @@ export class DiskList {
    * `readBytesMax`: what one read takes.
    */
   plan(cursor: PartitionCursor, readBytesMax: number): CursorSlice | undefined {
-    if (!this.canTake(cursor)) return undefined
+    if (!cursor.holdsRun && !this.channel.canBeginRun(this)) return undefined
     const slice = cursor.plan(this.channel.roomBytes(this), readBytesMax)
     if (slice === undefined) return undefined
     this.#plannedBytes += slice.plannedBytes

@@ -49,6 +49,8 @@ export interface IoSchedulerOptions {
 /** A channel is late when it has waited so long for its first byte, or since its last. */
 const lateFirstMs = 250
 const lateNextMs = 4000
+/** How much later than it came to wait a channel may be seen to. */
+const askAllAfterMs = 20
 /** At most one detour in so many bytes swept or written. */
 const detourEveryBytes = 48 * 1024 * 1024
 /** What one detour reads at most, half of it on either side of the late channel's place. */
@@ -64,6 +66,8 @@ export class IoScheduler implements SweepScheduler {
   readonly #segments: SegmentVisitor
   #cursorOrder = 0
   #cursorRegion = 0
+  /** When all channels were last asked what they can take. */
+  #allAskedMs = -Infinity
   /** Since the last detour, and what was written by then. */
   #sweptBytes = 0
   #writtenAtDetour = 0
@@ -201,16 +205,22 @@ export class IoScheduler implements SweepScheduler {
     let behind: MapPartition | undefined
     let first: MapPartition | undefined
     const nowMs = this.#options.clock.nowMs()
+    // Now and then all are asked, so that it is known how long each has waited.
+    const mayStop = nowMs - this.#allAskedMs < askAllAfterMs
+    const nearest = this.#files.firstWantedFrom(this.#cursorOrder)
     for (const list of this.#files.lists) {
-      if (!this.#canServe(list, nowMs)) continue
-      behind = earlier(behind, list.nextFrom(this.#cursorOrder))
-      if (behind === undefined) first = earlier(first, list.nextFrom(0))
+      const roomBytes = list.channel.roomBytes(list)
+      if (!this.#canServe(list, roomBytes, nowMs)) continue
+      behind = earlier(behind, list.nextFrom(this.#cursorOrder, roomBytes))
+      if (behind === undefined) first = earlier(first, list.nextFrom(0, roomBytes))
+      else if (mayStop && behind === nearest) return behind
     }
+    this.#allAskedMs = nowMs
     return behind ?? first
   }
 
-  #canServe(list: DiskList, nowMs: number): boolean {
-    if (list.channel.roomBytes(list) <= 0) {
+  #canServe(list: DiskList, roomBytes: number, nowMs: number): boolean {
+    if (roomBytes <= 0) {
       list.stopWaiting()
       return false
     }
@@ -264,7 +274,7 @@ export class IoScheduler implements SweepScheduler {
       const since = list.waitingSinceMs
       if (since === undefined || since >= oldestMs) continue
       if (nowMs - since < (list.hasBeenServed ? lateNextMs : lateFirstMs)) continue
-      if (!this.#canServe(list, nowMs)) continue
+      if (!this.#canServe(list, list.channel.roomBytes(list), nowMs)) continue
       const partition = list.nextFrom(this.#cursorOrder) ?? list.nextFrom(0)
       if (partition === undefined) continue
       oldest = { partition, list }

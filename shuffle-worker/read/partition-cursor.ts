@@ -20,6 +20,7 @@ import {
 import { fromBeginning, type ReadStart } from '../../client/protocol/partition-list.ts'
 import { segmentHeaderLength } from '../../client/protocol/read-segment.ts'
 import type { MapPartition, RegionIndex } from '../storage/storage-types.ts'
+import type { SegmentPlace } from './credit-sender.ts'
 import type { Slice } from './read-plan.ts'
 
 /** The bytes of one region that the cursor's range covers; of a broadcast region, all. */
@@ -55,11 +56,7 @@ export interface EntrySink {
   beginRun(cursor: PartitionCursor): boolean
   endRun(cursor: PartitionCursor): void
   /** Copies one entry; false when there is no room for it now. */
-  append(
-    cursor: PartitionCursor,
-    place: { readonly regionIndex: number; readonly subpartition: number },
-    bytes: Uint8Array,
-  ): boolean
+  append(cursor: PartitionCursor, place: SegmentPlace, bytes: Uint8Array): boolean
 }
 
 export interface CursorOptions {
@@ -95,6 +92,8 @@ export class PartitionCursor {
   #position = 0
   #subpartition: number
   #isMidRun = false
+  /** Of the last entry delivered: kept, because the next is mostly of the same run. */
+  #place: SegmentPlace | undefined
   #begunSlice: CursorSlice | undefined
   #underWay = 0
   #isBlocked = false
@@ -303,8 +302,7 @@ export class PartitionCursor {
     const subpartition = this.#subpartitionOf(span, window.bytes.readUInt32BE(offset + 4))
     if (!this.holdsRun && !sink.beginRun(this)) return 'stopped'
     const bytes = window.bytes.subarray(offset, offset + length)
-    const place = { regionIndex: span.regionIndex, subpartition }
-    if (!sink.append(this, place, bytes)) {
+    if (!sink.append(this, this.#placeOf(span.regionIndex, subpartition), bytes)) {
       if (!this.#isMidRun) sink.endRun(this)
       return 'stopped'
     }
@@ -313,6 +311,15 @@ export class PartitionCursor {
     this.#isMidRun = ((window.bytes[offset + 8] ?? 0) & entryFlags.lastOfRun) === 0
     if (!this.#isMidRun) sink.endRun(this)
     return 'delivered'
+  }
+
+  #placeOf(regionIndex: number, subpartition: number): SegmentPlace {
+    let place = this.#place
+    if (place?.regionIndex !== regionIndex || place.subpartition !== subpartition) {
+      place = { partition: this.index, regionIndex, subpartition }
+      this.#place = place
+    }
+    return place
   }
 
   #subpartitionOf(span: RegionSpan, stored: number): number {

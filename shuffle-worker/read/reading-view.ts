@@ -10,7 +10,7 @@ import { TimeInState, type StateSums } from '../../client/common/time-in-state.t
 import type { PartitionListEntry } from '../../client/protocol/partition-list.ts'
 import type { LookupResult, MapPartition } from '../storage/storage-types.ts'
 import { ChannelDisks, type DiskPart, type SweepScheduler } from './channel-disks.ts'
-import { CreditSender } from './credit-sender.ts'
+import { CreditSender, type SegmentPlace } from './credit-sender.ts'
 import type { DiskList, SweepChannel } from './disk-list.ts'
 import { CursorAllowance, type ListMemory } from './list-memory.ts'
 import type { ListedEntry } from './listed-page.ts'
@@ -235,12 +235,8 @@ export class ReadingView implements SweepChannel {
     this.#noteState()
   }
 
-  append(
-    cursor: PartitionCursor,
-    place: { readonly regionIndex: number; readonly subpartition: number },
-    bytes: Uint8Array,
-  ): boolean {
-    return this.#sender.append({ partition: cursor.index, ...place }, bytes)
+  append(_cursor: PartitionCursor, place: SegmentPlace, bytes: Uint8Array): boolean {
+    return this.#sender.append(place, bytes)
   }
 
   settle(cursor: PartitionCursor): void {

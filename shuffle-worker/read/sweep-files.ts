@@ -6,6 +6,7 @@ import type { FileImage, MapPartition, PartitionReader } from '../storage/storag
 import type { DiskList } from './disk-list.ts'
 import type { PartitionCursor } from './partition-cursor.ts'
 import { SweepFile } from './sweep-file.ts'
+import { WantedFiles } from './wanted-files.ts'
 
 export interface SweepFilesOptions {
   readonly openFilesMax: number
@@ -15,6 +16,7 @@ export interface SweepFilesOptions {
 export class SweepFiles {
   readonly #options: SweepFilesOptions
   readonly #lists = new Set<DiskList>()
+  readonly #wanted = new WantedFiles()
   readonly #files = new Map<MapPartition, SweepFile>()
   /** Those that are pinned and open, the one visited longest ago first. */
   readonly #opened = new Set<SweepFile>()
@@ -34,17 +36,20 @@ export class SweepFiles {
 
   listed(list: DiskList, partition: MapPartition): void {
     this.#lists.add(list)
+    this.#wanted.add(partition)
     const file = this.#files.get(partition)
     if (file !== undefined) file.listedCount += 1
   }
 
   unlisted(list: DiskList, partition: MapPartition): void {
+    this.#wanted.remove(partition)
     const file = this.#files.get(partition)
     if (file !== undefined) file.listedCount -= 1
     this.#leave(list, file)
   }
 
   remove(list: DiskList, cursor: PartitionCursor): void {
+    this.#wanted.remove(cursor.partition)
     const file = this.#files.get(cursor.partition)
     file?.wants.delete(cursor)
     this.#leave(list, file)
@@ -55,7 +60,8 @@ export class SweepFiles {
     let file = this.#files.get(partition)
     if (file === undefined) {
       file = new SweepFile(partition)
-      for (const list of this.#lists) file.listedCount += list.listed.countOf(partition)
+      // Whoever has begun it keeps it known.
+      file.listedCount = this.#wanted.countOf(partition)
       this.#files.set(partition, file)
     }
     return file
@@ -70,6 +76,7 @@ export class SweepFiles {
   /** Makes the cursors of all channels that have it in their list and can take something now. */
   begin(file: SweepFile): void {
     for (const list of this.#lists) {
+      if (file.listedCount === 0) break
       for (const cursor of list.begin(file.partition)) {
         file.wants.set(cursor, list)
         file.listedCount -= 1
@@ -94,9 +101,18 @@ export class SweepFiles {
 
   /** The first partition at or behind `fileOrder` that some channel can take something of now. */
   nextFrom(fileOrder: number): MapPartition | undefined {
+    const first = this.firstWantedFrom(fileOrder)
     let next: MapPartition | undefined
-    for (const list of this.#lists) next = earlier(next, list.nextFrom(fileOrder))
+    for (const list of this.#lists) {
+      next = earlier(next, list.nextFrom(fileOrder))
+      if (next === first) break
+    }
     return next
+  }
+
+  /** The first that some channel wants, whether it can take something of it now or not. */
+  firstWantedFrom(fileOrder: number): MapPartition | undefined {
+    return this.#wanted.firstFrom(fileOrder)
   }
 
   /** Closes those visited longest ago. Two are always wanted: the present one and the next. */
@@ -112,6 +128,7 @@ export class SweepFiles {
     for (const file of [...this.#opened]) this.#close(file)
     this.#files.clear()
     this.#lists.clear()
+    this.#wanted.clear()
   }
 
   #leave(list: DiskList, file: SweepFile | undefined): void {

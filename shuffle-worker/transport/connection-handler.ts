@@ -23,7 +23,7 @@ import { wireErrorFields } from '../../client/protocol/wire-error.ts'
 import type { DescribeRequest } from '../read/describe-partitions.ts'
 import { DescribeQueue } from '../read/describe-queue.ts'
 import type { ReadService } from '../read/read-service.ts'
-import type { ReadingOutput } from '../read/reading-output.ts'
+import type { RangeTotals, ReadingOutput } from '../read/reading-output.ts'
 import type { ReadingView } from '../read/reading-view.ts'
 import type { DataStore } from '../storage/data-store.ts'
 import type { WriteService } from '../write/write-service.ts'
@@ -263,41 +263,7 @@ export class ConnectionHandler implements ProtocolHandler {
   }
 
   #readingOutput(channelId: number): ReadingOutput {
-    const connection = this.#connection
-    const { counters } = this.#options
-    return {
-      get isWritable() {
-        return connection.isWritable
-      },
-      sendData: (buffer, length) => {
-        counters.sent({ bytes: length })
-        connection.send(
-          messages.ReadData,
-          channelId,
-          {},
-          [buffer.bytes.subarray(0, length)],
-          () => {
-            buffer.recycle()
-          },
-        )
-      },
-      sendBacklog: (bufferCount) => {
-        connection.send(messages.Backlog, channelId, { bufferCount })
-      },
-      sendPartitionFinish: (partition, totals) => {
-        connection.send(messages.PartitionFinish, channelId, { partition, ...totals })
-      },
-      sendPartitionFailed: (partition, error) => {
-        counters.failed(error)
-        connection.send(messages.PartitionFailed, channelId, {
-          partition,
-          ...wireErrorFields(error),
-        })
-      },
-      sendReadFinish: (totals) => {
-        connection.send(messages.ReadFinish, channelId, totals)
-      },
-    }
+    return new ReadingChannelOutput(this.#connection, channelId, this.#options.counters)
   }
 
   #failChannel(channelId: number, error: ShuffleError): void {
@@ -318,6 +284,49 @@ export class ConnectionHandler implements ProtocolHandler {
     if (channel.kind === 'describe') channel.isOver = true
     else channel.view.close()
     if (isAnswered) this.#connection.send(messages.ChannelClosed, channelId, {})
+  }
+}
+
+/** A class, because objects with a getter of their own each have a shape of their own: slow to use. */
+class ReadingChannelOutput implements ReadingOutput {
+  readonly #connection: ProtocolConnection
+  readonly #channelId: number
+  readonly #counters: TransferCounters
+
+  constructor(connection: ProtocolConnection, channelId: number, counters: TransferCounters) {
+    this.#connection = connection
+    this.#channelId = channelId
+    this.#counters = counters
+  }
+
+  get isWritable(): boolean {
+    return this.#connection.isWritable
+  }
+
+  sendData(buffer: PooledBuffer, length: number): void {
+    this.#counters.sent({ bytes: length })
+    const body = [buffer.bytes.subarray(0, length)]
+    this.#connection.send(messages.ReadData, this.#channelId, {}, body, () => {
+      buffer.recycle()
+    })
+  }
+
+  sendBacklog(bufferCount: number): void {
+    this.#connection.send(messages.Backlog, this.#channelId, { bufferCount })
+  }
+
+  sendPartitionFinish(partition: number, totals: RangeTotals): void {
+    this.#connection.send(messages.PartitionFinish, this.#channelId, { partition, ...totals })
+  }
+
+  sendPartitionFailed(partition: number, error: ShuffleError): void {
+    this.#counters.failed(error)
+    const fields = { partition, ...wireErrorFields(error) }
+    this.#connection.send(messages.PartitionFailed, this.#channelId, fields)
+  }
+
+  sendReadFinish(totals: MessageFields<'ReadFinish'>): void {
+    this.#connection.send(messages.ReadFinish, this.#channelId, totals)
   }
 }
 

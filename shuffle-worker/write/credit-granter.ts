@@ -200,24 +200,12 @@ export class CreditGranter {
   }
 
   #creditOf(region: Region): RegionCredit {
-    return {
-      get unspent() {
-        return region.buffers.length
-      },
-      get held() {
-        return heldOf(region)
-      },
-      get isOpen() {
-        return region.state === 'open'
-      },
+    return new HeldCredit(region, {
       take: () => this.#take(region),
-      setNeeded: (buffers) => {
-        region.needed = buffers
-      },
       close: () => {
         this.#close(region)
       },
-    }
+    })
   }
 
   /** Recycling it, wherever that happens, is what makes room for the next grant. */
@@ -255,6 +243,35 @@ export class CreditGranter {
     this.#heldBuffers -= region.buffers.length
     for (const buffer of region.buffers.splice(0)) buffer.recycle()
     this.distribute()
+  }
+}
+
+/** A class, because objects with a getter of their own each have a shape of their own: slow to use. */
+class HeldCredit implements RegionCredit {
+  readonly #region: Region
+  readonly take: RegionCredit['take']
+  readonly close: RegionCredit['close']
+
+  constructor(region: Region, granter: Pick<RegionCredit, 'take' | 'close'>) {
+    this.#region = region
+    this.take = granter.take
+    this.close = granter.close
+  }
+
+  get unspent(): number {
+    return this.#region.buffers.length
+  }
+
+  get held(): number {
+    return heldOf(this.#region)
+  }
+
+  get isOpen(): boolean {
+    return this.#region.state === 'open'
+  }
+
+  setNeeded(buffers: number): void {
+    this.#region.needed = buffers
   }
 }
 

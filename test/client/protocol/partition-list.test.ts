@@ -141,6 +141,11 @@ describe('partition list', () => {
     )
   })
 
+  it('refuses a first entry that leaves out an id', () => {
+    // Only index and range follow the bits: all ids as before, and there is none before.
+    expect(() => decodePartitionList(Uint8Array.of(0), 1)).toThrow('has no valid key')
+  })
+
   it('refuses a partition index that would pass 2^32', () => {
     const [page] = encodePartitionList([
       { ...stage(1)[0]!, key: { ...stage(1)[0]!.key, partitionIndex: 0xffff_ffff } },
