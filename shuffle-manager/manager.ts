@@ -2,6 +2,7 @@
 // which gives it the world.
 
 import { Registry } from 'prom-client'
+import { HttpAdmission } from '../client/manager/http-admission.ts'
 import { parseClusterId } from '../client/common/ids.ts'
 import type { Logger } from '../client/common/log.ts'
 import type { ProcessFacts } from '../client/common/process-facts.ts'
@@ -78,6 +79,11 @@ export class ShuffleManager {
       access,
       logger,
       version: managerVersion,
+      admission: new HttpAdmission(world.clock, {
+        connectionsMax: options.connectionsMax,
+        callsMax: options.callsMax,
+        bodiesBytesMax: options.callBodiesBytes,
+      }),
       metricsAllow: () => options.metricsAllow,
       settings: settings.settings,
       facts: settings.facts ?? (() => ({})),
@@ -86,7 +92,6 @@ export class ShuffleManager {
       const server = await HttpServer.listen(parts, {
         network: world.network,
         clock: world.clock,
-        connectionsMax: options.connectionsMax,
         address: { host: options.host, port: options.port },
       })
       cluster.start()

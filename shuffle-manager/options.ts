@@ -159,7 +159,24 @@ export const managerOptions = declareOptions(
       type: 'integer',
       default: 20_000,
       min: 16,
-      about: 'Most HTTP connections; a worker, a job master or a task process needs two.',
+      about:
+        'Most HTTP connections; a worker, a job master or a task process needs two. Past it the one that has been idle for the longest gives way.',
+    },
+    callsMax: {
+      name: 'calls-max',
+      type: 'integer',
+      default: 20_000,
+      min: 16,
+      about:
+        'Most HTTP calls under way, long polls of workers and job masters included; more are answered BUSY.',
+    },
+    callBodiesBytes: {
+      name: 'call-bodies-size',
+      type: 'bytes',
+      default: '256mb',
+      min: '16mb',
+      about:
+        'Most bytes that the bodies of HTTP calls under way have together; past it calls are answered BUSY.',
     },
     eventsMax: {
       name: 'events-max',

@@ -8,8 +8,8 @@ import { diskOperationsInFlightMax } from './storage/disk-operation.ts'
 const threadsDefault = 4
 /** Name look-ups and the like, beside the disks. */
 const threadsBesideDisks = 4
-/** Ports, logs, journals, locks, and what the libraries hold. */
-const descriptorsBeside = 64
+/** Connections of the HTTP port (256), ports, logs, journals, locks, and what the libraries hold. */
+const descriptorsBeside = 320
 
 /** How many threads file calls need so that a hung disk leaves enough for the others. */
 export function threadsNeeded(diskOperationsMax: number): number {

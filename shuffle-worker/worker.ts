@@ -366,6 +366,7 @@ function listenForPeople(
   const { metrics, store, waiters } = parts
   return HttpServer.listen(
     {
+      clock: world.clock,
       registry: metrics.registry,
       logger,
       token,

@@ -14,6 +14,7 @@ import { sleep } from '../../client/common/clock.ts'
 import type { Logger } from '../../client/common/log.ts'
 import type { ProcessFacts } from '../../client/common/process-facts.ts'
 import type { ProcessSettings } from '../../client/common/running-options.ts'
+import { addAdmission, type HttpAdmission } from '../../client/manager/http-admission.ts'
 import { bodyBytesMax, headers } from '../../client/manager/schemas.ts'
 import type { Cluster } from '../cluster/cluster.ts'
 import type { ManagerMetrics } from '../manager-metrics.ts'
@@ -31,6 +32,7 @@ export interface HttpParts {
   readonly registry: Registry
   readonly metrics: ManagerMetrics
   readonly access: AccessRules
+  readonly admission: HttpAdmission
   readonly logger: Logger
   readonly version: string
   /** Names of metrics to show, as expressions; all when empty. Asked at each scrape. */
@@ -94,18 +96,18 @@ export class HttpServer {
   readonly #clock: Clock
   readonly #app: FastifyInstance
   readonly #listener: Listener
-  readonly #streams: Set<Duplex>
+  readonly #admission: HttpAdmission
 
   private constructor(fields: {
     readonly clock: Clock
     readonly app: FastifyInstance
     readonly listener: Listener
-    readonly streams: Set<Duplex>
+    readonly admission: HttpAdmission
   }) {
     this.#clock = fields.clock
     this.#app = fields.app
     this.#listener = fields.listener
-    this.#streams = fields.streams
+    this.#admission = fields.admission
   }
 
   /** Rejects with the system's error when the port can't be had. */
@@ -115,26 +117,27 @@ export class HttpServer {
       readonly network: Network
       readonly clock: Clock
       readonly address: Address
-      readonly connectionsMax: number
     },
   ): Promise<HttpServer> {
     let server: Server | undefined
     const app = await createApp(parts, (made) => (server = made))
-    const streams = new Set<Duplex>()
-    const listener = await where.network.listenStreams(where.address, (stream) => {
-      if (streams.size >= where.connectionsMax) {
-        parts.logger.warn({ connections: streams.size }, 'a connection past the limit was refused')
+    const { admission } = parts
+    const listener = await where.network.listenStreams(where.address, (stream: Duplex) => {
+      if (!admission.admit(stream)) {
+        const { connections } = admission
+        parts.logger.warn({ connections }, 'a connection past the limit was refused')
         stream.destroy()
         return
       }
-      streams.add(stream)
-      stream.once('close', () => streams.delete(stream))
+      stream.once('close', () => {
+        admission.closed(stream)
+      })
       stream.on('error', (error) => {
         parts.logger.debug({ error: error.message }, 'a connection ended with an error')
       })
       server?.emit('connection', stream)
     })
-    return new HttpServer({ clock: where.clock, app, listener, streams })
+    return new HttpServer({ clock: where.clock, app, listener, admission })
   }
 
   get address(): Address {
@@ -148,32 +151,23 @@ export class HttpServer {
     while (this.#hasCallsUnderWay() && this.#clock.nowMs() < deadlineMs) {
       await sleep(this.#clock, closePollMs)
     }
-    for (const stream of this.#streams) stream.destroy()
+    this.#admission.destroyAll()
     await closed
     await this.#app.close()
   }
 
   #hasCallsUnderWay(): boolean {
-    return this.#app.server.listenerCount('request') > 0 && callsUnderWay(this.#app) > 0
+    return this.#app.server.listenerCount('request') > 0 && this.#admission.calls > 0
   }
 }
 
 const closePollMs = 10
 
-const underWay = new WeakMap<FastifyInstance, { count: number }>()
-
-function callsUnderWay(app: FastifyInstance): number {
-  return underWay.get(app)?.count ?? 0
-}
-
 function addHooks(app: FastifyInstance, parts: HttpParts): void {
-  const { cluster, metrics, logger } = parts
-  const calls = { count: 0 }
-  underWay.set(app, calls)
+  const { cluster, metrics } = parts
   const startedMs = new WeakMap<FastifyRequest, number>()
 
   app.addHook('onRequest', (request, reply, done) => {
-    calls.count++
     startedMs.set(request, cluster.clock.nowMs())
     reply.raw.sendDate = false
     void reply.header(headers.managerEpoch, String(cluster.managerEpoch))
@@ -200,10 +194,13 @@ function addHooks(app: FastifyInstance, parts: HttpParts): void {
     metrics.answerBytes.inc(Number(reply.getHeader('content-length') ?? 0))
     const elapsedMs = cluster.clock.nowMs() - (startedMs.get(request) ?? 0)
     metrics.requestSeconds.observe({ call: name }, elapsedMs / 1000)
-    calls.count--
     done()
   })
+  addAdmission(app, parts.admission, bodyBytesMax)
+  addErrorAnswers(app, parts)
+}
 
+function addErrorAnswers(app: FastifyInstance, { metrics, logger }: HttpParts): void {
   app.setErrorHandler((error, request, reply) => {
     const answer = answerOf(error)
     metrics.errors.inc({ code: answer.body.error.code })

@@ -9,14 +9,17 @@ import { createServer, type Server } from 'node:http'
 import type { Duplex } from 'node:stream'
 import fastify, { type FastifyInstance, type FastifyReply } from 'fastify'
 import type { Registry } from 'prom-client'
+import type { Clock } from '../../client/common/clock.ts'
 import { errorTable, isShuffleError, ShuffleError } from '../../client/common/errors.ts'
 import type { Logger } from '../../client/common/log.ts'
 import type { Address, Listener, Network } from '../../client/common/network.ts'
 import { metricsText } from '../../client/common/metric-filter.ts'
+import { addAdmission, HttpAdmission } from '../../client/manager/http-admission.ts'
 import type { WaiterDescription } from '../../client/common/waiters.ts'
 import { addSettingsPages, type SettingsPages } from './settings-pages.ts'
 
 export interface HttpServerParts {
+  readonly clock: Clock
   readonly registry: Registry
   readonly logger: Logger
   /** Undefined: the pages are open. */
@@ -33,22 +36,29 @@ export interface HttpServerParts {
   readonly partitions: () => readonly object[]
 }
 
+/** Probes, a scraper and some people: each holds one. */
+export const httpConnectionsMax = 256
+/** None of the pages waits for anything. */
+export const httpCallsMax = 1024
+/** Options to set, a level of the log: some hundred bytes. */
+export const httpBodyBytesMax = 1024
+
 /** Partitions in one answer; the next page begins at `next`. */
 const pageSize = 1000
 
 export class HttpServer {
   readonly #app: FastifyInstance
   readonly #listener: Listener
-  readonly #streams: Set<Duplex>
+  readonly #admission: HttpAdmission
 
   private constructor(fields: {
     readonly app: FastifyInstance
     readonly listener: Listener
-    readonly streams: Set<Duplex>
+    readonly admission: HttpAdmission
   }) {
     this.#app = fields.app
     this.#listener = fields.listener
-    this.#streams = fields.streams
+    this.#admission = fields.admission
   }
 
   /** Rejects with the system's error when the port can't be had. */
@@ -57,17 +67,22 @@ export class HttpServer {
     where: { readonly network: Network; readonly address: Address },
   ): Promise<HttpServer> {
     let server: Server | undefined
-    const app = await createApp(parts, (made) => (server = made))
-    const streams = new Set<Duplex>()
-    const listener = await where.network.listenStreams(where.address, (stream) => {
-      streams.add(stream)
-      stream.once('close', () => streams.delete(stream))
+    const admission = admissionOf(parts)
+    const app = await createApp(parts, { admission, onServer: (made) => (server = made) })
+    const listener = await where.network.listenStreams(where.address, (stream: Duplex) => {
+      if (!admission.admit(stream)) {
+        stream.destroy()
+        return
+      }
+      stream.once('close', () => {
+        admission.closed(stream)
+      })
       stream.on('error', (error) => {
         parts.logger.debug({ reason: error.message }, 'an HTTP connection ended with an error')
       })
       server?.emit('connection', stream)
     })
-    return new HttpServer({ app, listener, streams })
+    return new HttpServer({ app, listener, admission })
   }
 
   get port(): number {
@@ -77,7 +92,7 @@ export class HttpServer {
   /** Cuts what is open: whoever asks here asks again. */
   async close(): Promise<void> {
     const closed = this.#listener.close()
-    for (const stream of this.#streams) stream.destroy()
+    this.#admission.destroyAll()
     await closed
     await this.#app.close()
   }
@@ -86,10 +101,13 @@ export class HttpServer {
 /** The routes, without a port: tests call `inject` on it. */
 export async function createApp(
   parts: HttpServerParts,
-  onServer: (server: Server) => void = () => undefined,
+  where: {
+    readonly admission?: HttpAdmission
+    readonly onServer?: (server: Server) => void
+  } = {},
 ): Promise<FastifyInstance> {
   const app = fastify({
-    bodyLimit: 1024,
+    bodyLimit: httpBodyBytesMax,
     pluginTimeout: 0,
     serverFactory: (handler) => {
       const server = createServer(
@@ -102,10 +120,11 @@ export async function createApp(
         handler,
       )
       server.timeout = 0
-      onServer(server)
+      where.onServer?.(server)
       return server
     },
   })
+  addAdmission(app, where.admission ?? admissionOf(parts), httpBodyBytesMax)
   app.setErrorHandler((error, _request, reply) => answerError(error, reply))
   app.setNotFoundHandler((_request, reply) => {
     reply.code(404)
@@ -116,6 +135,14 @@ export async function createApp(
   addPages(app, parts)
   await app.ready()
   return app
+}
+
+function admissionOf({ clock }: HttpServerParts): HttpAdmission {
+  return new HttpAdmission(clock, {
+    connectionsMax: httpConnectionsMax,
+    callsMax: httpCallsMax,
+    bodiesBytesMax: httpCallsMax * httpBodyBytesMax,
+  })
 }
 
 function addProbes(app: FastifyInstance, parts: HttpServerParts): void {
@@ -184,7 +211,14 @@ function answerError(error: unknown, reply: FastifyReply): unknown {
     reply.code(errorTable[error.code].httpStatus)
     return { error: { code: error.code, message: error.message, fields: error.fields } }
   }
-  const status = (error as { readonly statusCode?: number }).statusCode ?? 500
+  const { statusCode: status = 500, code } = error as {
+    readonly statusCode?: number
+    readonly code?: string
+  }
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
+    const message = `a body may have ${String(httpBodyBytesMax)} bytes`
+    return answerError(new ShuffleError('LIMIT_EXCEEDED', message), reply)
+  }
   reply.code(status)
   const message = error instanceof Error ? error.message : 'unexpected error'
   return { error: { code: status < 500 ? 'INVALID_ARGUMENT' : 'PROTOCOL', message } }

@@ -13,11 +13,11 @@ describe('process limits', () => {
   it('refuses too few file descriptors, saying how many it may need and how to get there', () => {
     expect(() => {
       checkDescriptors(limits('200'), needs)
-    }).toThrow(/264 file descriptors.*ulimit -n 264.*open-files-max|264.*connections-max/)
+    }).toThrow(/520 file descriptors.*ulimit -n 520.*open-files-max|520.*connections-max/)
   })
 
   it('passes when there are enough, or nobody knows', () => {
-    for (const text of [limits('264'), limits('unlimited'), '']) checkDescriptors(text, needs)
+    for (const text of [limits('520'), limits('unlimited'), '']) checkDescriptors(text, needs)
   })
 
   it('knows the size of the thread pool and what the disks need of it', () => {

@@ -2,6 +2,7 @@
 
 import type { FastifyInstance } from 'fastify'
 import { Registry } from 'prom-client'
+import { HttpAdmission, type HttpLimits } from '../../client/manager/http-admission.ts'
 import { silentLogger, type Logger } from '../../client/common/log.ts'
 import { createApp } from '../../shuffle-manager/http/http-server.ts'
 import type { ProcessSettings } from '../../client/common/running-options.ts'
@@ -13,6 +14,7 @@ import { ClusterState } from './cluster-state.ts'
 
 export interface ManagerApp {
   readonly app: FastifyInstance
+  readonly admission: HttpAdmission
   readonly state: ClusterState
   readonly registry: Registry
   /** A call with a JSON body; answers status and body. */
@@ -36,12 +38,19 @@ export async function managerApp(
     readonly logger?: Logger
     readonly metricsAllow?: readonly string[]
     readonly settings?: ProcessSettings
+    readonly limits?: Partial<HttpLimits>
   } = {},
 ): Promise<ManagerApp> {
   const state = options.state ?? new ClusterState()
   const registry = new Registry()
   const metrics = declareManagerMetrics(registry)
   declareClusterMetrics(registry, state.cluster)
+  const admission = new HttpAdmission(state.clock, {
+    connectionsMax: 1_000,
+    callsMax: 1_000,
+    bodiesBytesMax: 64 * 1024 * 1024,
+    ...options.limits,
+  })
   const app = await createApp({
     cluster: state.cluster,
     registry,
@@ -51,6 +60,7 @@ export async function managerApp(
       token: options.token,
       metricsNeedToken: options.metricsNeedToken === true,
     },
+    admission,
     logger: options.logger ?? silentLogger,
     version: 'test',
     metricsAllow: () => options.metricsAllow ?? [],
@@ -59,6 +69,7 @@ export async function managerApp(
   })
   return {
     app,
+    admission,
     state,
     registry,
     call: async (method, url, body, headers = {}) => {

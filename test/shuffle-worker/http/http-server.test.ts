@@ -1,37 +1,14 @@
-import { Counter, Registry } from 'prom-client'
 import { describe, expect, it } from 'vitest'
-import { silentLogger } from '../../../client/common/log.ts'
-import {
-  createApp,
-  HttpServer,
-  type HttpServerParts,
-} from '../../../shuffle-worker/http/http-server.ts'
+import { createApp, HttpServer } from '../../../shuffle-worker/http/http-server.ts'
+import { workerHttpParts } from './support/worker-http-parts.ts'
 import { VirtualWorld } from '../../support/virtual-world.ts'
-
-function partsOf(more: Partial<HttpServerParts> = {}): HttpServerParts {
-  const registry = new Registry()
-  new Counter({ name: 'some_total', help: 'Some.', registers: [registry] })
-  return {
-    registry,
-    logger: silentLogger,
-    token: undefined,
-    metricsNeedToken: false,
-    metricsAllow: () => [],
-    process: { version: 'test', wallMs: () => 5, settings: undefined, facts: () => ({}) },
-    notReady: () => undefined,
-    status: () => ({ workerId: 'worker-1' }),
-    waiters: () => [],
-    partitions: () => Array.from({ length: 1500 }, (_, index) => ({ index })),
-    ...more,
-  }
-}
 
 const bearer = { authorization: 'Bearer secret' }
 
 describe('HTTP server of the worker', () => {
   it('is alive when it answers, and ready when nothing speaks against it', async () => {
     let reason: string | undefined = 'the disks are gone'
-    const app = await createApp(partsOf({ notReady: () => reason }))
+    const app = await createApp(workerHttpParts({ notReady: () => reason }))
     expect((await app.inject('/healthz')).statusCode).toBe(200)
     const notReady = await app.inject('/readyz')
     expect([notReady.statusCode, notReady.json()]).toEqual([
@@ -44,7 +21,7 @@ describe('HTTP server of the worker', () => {
   })
 
   it('shows metrics as Prometheus reads them, and pages as JSON', async () => {
-    const app = await createApp(partsOf())
+    const app = await createApp(workerHttpParts())
     const metrics = await app.inject('/metrics')
     expect(metrics.headers['content-type']).toMatch(/^text\/plain/)
     expect(metrics.body).toContain('some_total 0')
@@ -55,7 +32,7 @@ describe('HTTP server of the worker', () => {
 
   it('shows the metrics that are allowed, asked at each scrape', async () => {
     let allowed: string[] = []
-    const app = await createApp(partsOf({ metricsAllow: () => allowed }))
+    const app = await createApp(workerHttpParts({ metricsAllow: () => allowed }))
     expect((await app.inject('/metrics')).body).toContain('some_total 0')
     allowed = ['other_.*']
     expect((await app.inject('/metrics')).body).toBe('')
@@ -63,7 +40,7 @@ describe('HTTP server of the worker', () => {
   })
 
   it('lists partitions page by page', async () => {
-    const app = await createApp(partsOf())
+    const app = await createApp(workerHttpParts())
     const first = (await app.inject('/v1/partitions')).json<{ partitions: []; next?: number }>()
     expect([first.partitions.length, first.next]).toEqual([1000, 1000])
     const second = (await app.inject('/v1/partitions?from=1000')).json<typeof first>()
@@ -74,7 +51,7 @@ describe('HTTP server of the worker', () => {
 
   it('asks for the token on every page, on /metrics where told to, and never on probes', async () => {
     for (const metricsNeedToken of [false, true]) {
-      const app = await createApp(partsOf({ token: 'secret', metricsNeedToken }))
+      const app = await createApp(workerHttpParts({ token: 'secret', metricsNeedToken }))
       for (const url of ['/v1/status', '/v1/waiters', '/v1/partitions']) {
         const refused = await app.inject(url)
         expect(refused.statusCode).toBe(401)
@@ -92,7 +69,7 @@ describe('HTTP server of the worker', () => {
   })
 
   it('answers an unknown page with an error in JSON', async () => {
-    const app = await createApp(partsOf())
+    const app = await createApp(workerHttpParts())
     const answer = await app.inject('/nothing')
     expect([answer.statusCode, answer.json<{ error: { code: string } }>().error.code]).toEqual([
       404,
@@ -104,7 +81,7 @@ describe('HTTP server of the worker', () => {
   it('listens through the network seam and cuts what is open when it closes', async () => {
     const world = new VirtualWorld()
     const server = await world.clock.drive(
-      HttpServer.listen(partsOf(), {
+      HttpServer.listen(workerHttpParts(), {
         network: world.start('worker').network,
         address: { host: '0.0.0.0', port: 9711 },
       }),

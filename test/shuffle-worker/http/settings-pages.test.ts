@@ -3,12 +3,14 @@ import { expect, test } from 'vitest'
 import { silentLogger } from '../../../client/common/log.ts'
 import { createApp } from '../../../shuffle-worker/http/http-server.ts'
 import type { SettingsPages } from '../../../shuffle-worker/http/settings-pages.ts'
+import { VirtualClock } from '../../support/virtual-clock.ts'
 import { FakeSettings } from '../../support/fake-settings.ts'
 
 const bearer = { authorization: 'Bearer secret' }
 
 function appWith(settings: SettingsPages['settings'], token?: string) {
   return createApp({
+    clock: new VirtualClock(),
     registry: new Registry(),
     logger: silentLogger,
     token,
