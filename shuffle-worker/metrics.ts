@@ -187,7 +187,7 @@ function declareMemoryGauges(labelled: DeclareLabelled): void {
   labelled(
     {
       name: 'sluice_worker_memory_waiters',
-      help: 'Requests that wait for memory, by purpose; for writes also open regions that lack it.',
+      help: 'Requests that wait for memory, by purpose; also open regions, read channels and disks that lack it.',
       label: 'purpose',
     },
     (now) => now.memoryWaiters,

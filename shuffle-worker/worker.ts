@@ -173,12 +173,15 @@ export class ShuffleWorker {
 
   #figures(): WorkerFigures {
     const { ledger, server, store, writes, reads, waiters, lag } = this.#parts
+    const short = {
+      write: writes.regionsShortOfMemory,
+      read: reads.shortOfMemory,
+      index: 0,
+      control: 0,
+    }
     return {
       memoryBytes: byPurpose((purpose) => ledger.usedBytes(purpose)),
-      memoryWaiters: byPurpose(
-        (purpose) =>
-          ledger.waiterCount(purpose) + (purpose === 'write' ? writes.regionsShortOfMemory : 0),
-      ),
+      memoryWaiters: byPurpose((purpose) => ledger.waiterCount(purpose) + short[purpose]),
       connections: server.connectionCount,
       queuedBytes: server.queuedBytes,
       channels: { write: writes.openWrites, read: reads.openReads },

@@ -113,6 +113,10 @@ export class IoScheduler implements SweepScheduler {
     return this.#files.openCount
   }
 
+  get isShortOfMemory(): boolean {
+    return this.#pipeline.isShortOfMemory
+  }
+
   listed(list: DiskList, partition: MapPartition): void {
     this.#files.listed(list, partition)
   }

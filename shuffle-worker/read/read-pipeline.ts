@@ -119,6 +119,11 @@ export class ReadPipeline {
     return done
   }
 
+  /** A read is due, and there is no memory to read into. */
+  get isShortOfMemory(): boolean {
+    return this.#taker !== undefined && this.#blocks === 0
+  }
+
   /** Memory may be there now. */
   retry(): void {
     const taker = this.#taker

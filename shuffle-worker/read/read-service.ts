@@ -85,6 +85,14 @@ export class ReadService {
     return sum
   }
 
+  /** Channels, and disks that have something to read, that lack memory for it. */
+  get shortOfMemory(): number {
+    let sum = 0
+    for (const view of this.#views) if (view.isShortOfMemory) sum += 1
+    for (const scheduler of this.#schedulers.values()) if (scheduler.isShortOfMemory) sum += 1
+    return sum
+  }
+
   get heldBuffers(): number {
     let sum = 0
     for (const view of this.#views) sum += view.heldBuffers

@@ -88,6 +88,11 @@ export class ReadingView implements SweepChannel {
     return this.#sender.isStarved
   }
 
+  /** Has credit and something to send, and no memory to put it in. */
+  get isShortOfMemory(): boolean {
+    return !this.#isClosed && this.#presentState() === 'memory'
+  }
+
   get credit(): number {
     return this.#isClosed ? 0 : this.#sender.credit
   }

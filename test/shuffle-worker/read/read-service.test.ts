@@ -1,6 +1,7 @@
 // The read side as a whole over partitions in memory: order, credit, resume, errors, liveness.
 
 import { describe, expect, it } from 'vitest'
+import type { PooledBuffer } from '../../../client/common/buffer.ts'
 import type { PartitionListEntry } from '../../../client/protocol/partition-list.ts'
 import type { RegionContent } from './support/memory-partition.ts'
 import { bufferSizeBytes } from './support/memory-partition.ts'
@@ -32,6 +33,10 @@ function expectPayloads(received: readonly Buffer[], expected: readonly Buffer[]
   expect(Buffer.concat(received).equals(Buffer.concat(expected))).toBe(true)
 }
 
+function takeRead(bench: ReadBench): PooledBuffer | undefined {
+  return bench.ledger.tryAcquire({ purpose: 'read', count: 1 })?.[0]
+}
+
 describe('read service', () => {
   it('delivers a range region by region, each broadcast region once a subpartition', async () => {
     const bench = new ReadBench()
@@ -55,6 +60,28 @@ describe('read service', () => {
     expect(consumer.finish).toMatchObject({ partitionCount: 1, entryCount: received.entryCount })
     await bench.clock.advance(1000)
     bench.expectNothingHeld()
+  })
+
+  it.each([
+    ['a disk that has nothing to read into', 0],
+    ['a channel that has nothing to send in', 2],
+  ])('counts %s, until there is memory', async (_, left) => {
+    const bench = new ReadBench()
+    bench.add(0, 1, [sorted(bench, 1, () => [3000, 3000, 3000])])
+    const taken: PooledBuffer[] = []
+    for (let one = takeRead(bench); one !== undefined; one = takeRead(bench)) taken.push(one)
+    // A disk reads into two buffers at least.
+    for (const buffer of taken.splice(0, left)) buffer.recycle()
+    const consumer = bench.open()
+    consumer.view?.addPartitions([entryOf(0, 0, [0, 0])])
+    consumer.view?.end(1)
+    expect(bench.service.shortOfMemory).toBe(0)
+    await bench.clock.runUntil(() => bench.service.shortOfMemory === 1)
+    expect(consumer.received.size).toBe(0)
+    for (const buffer of taken) buffer.recycle()
+    await bench.clock.runUntil(() => consumer.finish !== undefined)
+    expect(consumer.partition(0).payloads).toHaveLength(3)
+    expect(bench.service.shortOfMemory).toBe(0)
   })
 
   it('packs the small slices of many partitions into full bodies', async () => {
