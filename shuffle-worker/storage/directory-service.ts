@@ -36,12 +36,16 @@ export function decodeService(bytes: Uint8Array): ServiceRecord | undefined {
   return isWhole ? ({ state, reason, number } as ServiceRecord) : undefined
 }
 
-/** What the directory says; of a new or a damaged one that the worker serves. */
+/**
+ * What the directory says; of a new or a damaged one that the worker serves. What a death left of a
+ * record that was being written goes.
+ */
 export async function readService(
   disk: QueuedDisk,
   layout: DirectoryLayout,
   logger: Logger,
 ): Promise<ServiceRecord> {
+  await disk.unlink(layout.serviceNew).catch(ignoreMissing)
   let file: QueuedFile
   try {
     file = await disk.open(layout.service, 'read')

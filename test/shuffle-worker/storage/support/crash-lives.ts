@@ -2,6 +2,12 @@ import { expect } from 'vitest'
 import type { PartitionKeyText } from '../../../../client/common/ids.ts'
 import { partitionKeyText } from '../../../../client/common/ids.ts'
 import type { Durability } from '../../../../shuffle-worker/storage/storage-types.ts'
+import type { DataStore } from '../../../../shuffle-worker/storage/data-store.ts'
+import {
+  servingFromTheStart,
+  type ServiceRecord,
+  type ServiceState,
+} from '../../../../client/manager/schemas.ts'
 import { VirtualWorld, type VirtualProcess } from '../../../support/virtual-world.ts'
 import {
   entriesOf,
@@ -13,8 +19,9 @@ import {
   type TestPartition,
 } from './store-fixture.ts'
 
-// A kill -9 before and after every file call of a worker's life: its first start, commits, a release
-// and a clean stop; and once more at every call of the start after that.
+// The end of a worker's life (killed, or with its machine's power lost) before and after every file call
+// that it makes: its first start, creates, writes, commits, releases said twice, orders to drain and to
+// serve again, and a clean stop; and once more at every call of the life after that.
 
 const smallPartitionBytesMax = 1024
 
@@ -31,8 +38,13 @@ interface Told {
   readonly committed: Set<PartitionKeyText>
   readonly askedToRelease: Set<PartitionKeyText>
   readonly gone: Set<PartitionKeyText>
+  /** Wanted of the worker, in this order, and the number of the last that was answered. */
+  readonly wanted: ServiceRecord[]
+  answeredNumber: number
   isStopping: boolean
   isStopped: boolean
+  /** An earlier life may have synced what it had, and lost power all the same. */
+  wasStopping: boolean
 }
 
 function nothingTold(): Told {
@@ -41,9 +53,20 @@ function nothingTold(): Told {
     committed: new Set(),
     askedToRelease: new Set(),
     gone: new Set(),
+    wanted: [servingFromTheStart],
+    answeredNumber: 0,
     isStopping: false,
     isStopped: false,
+    wasStopping: false,
   }
+}
+
+/** What still holds when the power went: without sync nothing that was told need be there. */
+function losePower(told: Told, { durability }: Variant): void {
+  if (durability === 'none' && !told.isStopped) told.committed.clear()
+  told.wasStopping ||= told.isStopping
+  told.isStopping = false
+  told.isStopped = false
 }
 
 const allPartitions = new Map<PartitionKeyText, TestPartition>()
@@ -70,21 +93,43 @@ async function live(
   if (first === undefined || second === undefined || third === undefined) throw new Error()
   await write(fixture, first, told)
   await write(fixture, second, told)
-  const firstText = partitionKeyText(first.key)
+  await order(store, told, 'draining')
+  await release(store, first, told)
+  await order(store, told, 'serving')
+  await write(fixture, third, told)
+  await release(store, third, told)
+  told.isStopping = true
+  await store.close()
+  told.isStopped = true
+}
+
+/** Said twice over: the second time it is done already, or under way. */
+async function release(store: DataStore, partition: TestPartition, told: Told): Promise<void> {
+  const text = partitionKeyText(partition.key)
   const gone = new Promise<void>((resolve) => {
     store.onChange((change) => {
       if (change.kind !== 'released') return
       for (const key of change.keys) told.gone.add(partitionKeyText(key))
-      resolve()
+      if (told.gone.has(text)) resolve()
     })
   })
-  told.askedToRelease.add(firstText)
-  store.release([first.key])
+  told.askedToRelease.add(text)
+  store.release([partition.key])
+  store.release([partition.key])
   await gone
-  await write(fixture, third, told)
-  told.isStopping = true
-  await store.close()
-  told.isStopped = true
+  store.release([partition.key])
+}
+
+async function order(store: DataStore, told: Told, state: ServiceState): Promise<void> {
+  const record = {
+    state,
+    reason: `order ${String(told.wanted.length)}`,
+    number: told.wanted.length,
+  }
+  told.wanted.push(record)
+  const kept = await store.setService(record)
+  expect(kept).toEqual(record)
+  told.answeredNumber = record.number
 }
 
 async function write(fixture: StoreFixture, partition: TestPartition, told: Told): Promise<void> {
@@ -142,10 +187,14 @@ async function check(virtual: VirtualWorld, variant: Variant, told: Told, end: E
     openStore(virtual.start('main'), { durability: variant.durability, smallPartitionBytesMax }),
   )
   const contents = await virtual.drive(contentsOf(fixture))
+  // An order that was answered holds; one that was under way holds as a whole or not at all.
+  const { service } = fixture.store
+  expect(service.number).toBeGreaterThanOrEqual(told.answeredNumber)
+  expect(told.wanted).toContainEqual(service)
   const isKept = end === 'killed' || variant.durability === 'sync' || told.isStopped
   const mustBe = [...told.committed].filter((text) => !told.askedToRelease.has(text))
   if (isKept) for (const text of mustBe) expect([...contents.keys()]).toContain(text)
-  if (!isKept && !told.isStopping) expect([...contents.keys()]).toEqual([])
+  if (!isKept && !told.isStopping && !told.wasStopping) expect([...contents.keys()]).toEqual([])
   for (const [text, bytes] of contents) {
     expect(told.started).toContain(text)
     if (end === 'killed') expect(told.gone).not.toContain(text)
@@ -198,9 +247,10 @@ export async function endAtEachCall(
   }
 }
 
-/** The same twice in a row: the life after the first kill is itself killed at each of its calls. */
-export async function killTwice(
+/** The same twice in a row: the life after the first end is itself ended at each of its calls. */
+export async function endTwice(
   variant: Variant,
+  end: End,
   calls: { readonly first: number; readonly stride: number },
 ): Promise<void> {
   const whole = new VirtualWorld()
@@ -213,11 +263,36 @@ export async function killTwice(
       await dieAt(virtual, operation, 'before', (process) =>
         live(process, variant, told, [1, 2, 3]),
       )
+      const loss = losses[end]
+      if (loss !== undefined) {
+        virtual.disk().crash(loss)
+        losePower(told, variant)
+      }
       const isDead = await dieAt(virtual, again, 'before', (process) =>
         live(process, variant, told, [4, 5, 6]),
       )
-      await check(virtual, variant, told, 'killed')
+      if (loss !== undefined) virtual.disk().crash(loss)
+      await check(virtual, variant, told, end)
       if (!isDead) break
     }
   }
+}
+
+/** Which calls of a whole life meet which files: that the points of {@link endAtEachCall} are the right ones. */
+export async function callsOfALife(variant: Variant): Promise<ReadonlySet<string>> {
+  const virtual = new VirtualWorld()
+  const files = ['.partial', '.data', '.segment', 'journal', 'service', 'identity']
+  const kinds = ['open', 'write', 'sync', 'rename', 'unlink', 'close', 'syncDirectory'] as const
+  const rules = kinds.flatMap((operation) =>
+    [...files, '/data$', 'partitions$', 'log$'].map((file) => ({
+      name: `${operation} ${file.replace('$', '')}`,
+      rule: virtual.disk().inject({
+        fault: { kind: 'slow', delayMs: 0 },
+        operation,
+        path: new RegExp(file.replace('.', '\\.')),
+      }),
+    })),
+  )
+  await virtual.drive(live(virtual.main, variant, nothingTold(), [1, 2, 3]))
+  return new Set(rules.filter(({ rule }) => rule.hits > 0).map(({ name }) => name))
 }
