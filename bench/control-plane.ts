@@ -86,7 +86,9 @@ async function runStage({ session, master }: Sides, stage: Stage): Promise<Sampl
         onPartitionsLost: () => undefined,
         onJobFailed: () => undefined,
       })
-      await timed('allocate', () => allocateAll(master, { stage, jobId, dataSetId }))
+      await timed('allocate', () =>
+        allocateAll(master, { partitions: stage.partitions, jobId, dataSetId }),
+      )
       await timed('describe', async () => {
         const url = `${cluster.place.managerUrl}/v1/jobs/${jobId}/data-sets/${dataSetId}`
         const answer = await fetch(url, { headers: { 'accept-encoding': 'identity' } })
@@ -112,24 +114,37 @@ async function runStage({ session, master }: Sides, stage: Stage): Promise<Sampl
   }
 }
 
+/** Registers the job and allocates all partitions of one stage in a batch. */
+export async function allocateStage(
+  master: ShuffleMaster,
+  what: Parameters<typeof allocateAll>[1],
+): Promise<void> {
+  await master.registerJob({
+    jobId: what.jobId,
+    onPartitionsLost: () => undefined,
+    onJobFailed: () => undefined,
+  })
+  await allocateAll(master, what)
+}
+
 async function allocateAll(
   master: ShuffleMaster,
   what: {
-    readonly stage: Stage
+    readonly partitions: number
     readonly jobId: ReturnType<typeof parseJobId>
     readonly dataSetId: ReturnType<typeof parseDataSetId>
   },
 ): Promise<void> {
-  const { stage, jobId, dataSetId } = what
+  const { partitions, jobId, dataSetId } = what
   await Promise.all(
-    Array.from({ length: stage.partitions }, (_, partitionIndex) =>
+    Array.from({ length: partitions }, (_, partitionIndex) =>
       master.registerPartitionWithProducer(
         jobId,
         {
           dataSetId,
           partitionIndex,
-          totalPartitions: stage.partitions,
-          subpartitionCount: stage.partitions,
+          totalPartitions: partitions,
+          subpartitionCount: partitions,
           isBroadcast: false,
         },
         { attemptId: parseAttemptId(idOf('a', partitionIndex)) },
@@ -139,6 +154,6 @@ async function allocateAll(
 }
 
 /** 80 hexadecimal characters: most of them the same throughout a stage, as Flink's are. */
-function idOf(kind: 'a' | 'd', index: number): string {
+export function idOf(kind: 'a' | 'd', index: number): string {
   return kind.repeat(idDigits - 16) + index.toString(16).padStart(16, '0')
 }

@@ -36,6 +36,12 @@ export function ioBytesOf(io: string): {
   return { readBytes: figure('read_bytes'), writtenBytes: figure('write_bytes') }
 }
 
+/** Present resident size. */
+export function residentBytes(pid: number): number {
+  const status = readFileSync(`/proc/${String(pid)}/status`, 'utf8')
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? NaN) * 1024
+}
+
 /** Largest resident size since the start or since {@link resetPeak}. */
 export function peakResidentBytes(pid: number): number {
   const status = readFileSync(`/proc/${String(pid)}/status`, 'utf8')

@@ -2,6 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ShuffleEnvironment } from '../client/index.ts'
+import { checksumCost } from './checksum-cost.ts'
 import { appendFiles, readFiles } from './disk-reference.ts'
 import { runLifeCycles } from './life-cycles.ts'
 import { isAtRest, openEnvironment, read, write } from './load-tasks.ts'
@@ -27,6 +28,7 @@ const handlers: Handlers = {
   lifeCycles: (task) => runLifeCycles(task),
   append: (shape) => appendFiles(shape),
   readBack: (shape) => readFiles(shape, shape.order),
+  checksum: (task) => checksumCost(task),
   openSink: async () => {
     sink ??= await openSink()
     return sink.port

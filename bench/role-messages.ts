@@ -1,5 +1,6 @@
 // What the bench asks its own processes to do, one call at a time.
 
+import type { ChecksumTask } from './checksum-cost.ts'
 import type { DiskResult, DiskShape } from './disk-reference.ts'
 import type { ClusterPlace, ReadTask, TaskResult, WriteTask } from './load-tasks.ts'
 import type { LifeCycleResult, LifeCycleTask } from './life-cycles.ts'
@@ -11,6 +12,8 @@ export interface Roles {
   readonly lifeCycles: (task: LifeCycleTask) => LifeCycleResult
   readonly append: (shape: DiskShape) => DiskResult
   readonly readBack: (shape: DiskShape & { order: 'sequential' | 'random' }) => DiskResult
+  /** CPU-seconds per GB. */
+  readonly checksum: (task: ChecksumTask) => number
   readonly openSink: (none: undefined) => number
   readonly received: (bytes: number) => undefined
   readonly pump: (load: { port: number; connectionCount: number; totalBytes: number }) => number

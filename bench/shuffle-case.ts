@@ -55,6 +55,8 @@ export interface ShuffleCase {
   readonly codec?: 'lz4' | 'none'
   readonly environmentOptions?: Partial<EnvironmentOptions>
   readonly workerArguments?: readonly string[]
+  /** Beside each write, what checksums cost by themselves. */
+  readonly withChecksumCost?: boolean
   /** Beside the first read, as much again is written. */
   readonly isWrittenMeanwhile?: boolean
 }
@@ -75,6 +77,9 @@ export interface CaseSettings {
 const appendDepth = 4
 const readDepth = 8
 const pumpBytesMax = 500_000_000
+const checksummedBytes = 300_000_000
+/** About what of a buffer is no payload. */
+const entryHeadBytes = 64
 const releaseTimeoutMs = 60_000
 
 export async function runShuffleCase(
@@ -147,7 +152,10 @@ class Rounds {
     await mkdir(shape.directory, { recursive: true })
     const append = await this.#appendReference(shape)
     const descriptors = await this.#allocate(jobId, 'data')
-    const written = await this.#write(descriptors, append)
+    const written = withFigures(
+      await this.#write(descriptors, append),
+      shuffle.withChecksumCost === true ? await this.#checksumCost() : {},
+    )
     if (round > 0) this.#written.push(written)
     settings.say(lineOf(shuffle.name, 'write', written))
     for (const [index, way] of shuffle.reads.entries()) {
@@ -292,6 +300,16 @@ class Rounds {
     return sampleOf({ measured, results, references, figures: { 'stored bytes': storedBytes } })
   }
 
+  async #checksumCost(): Promise<Readonly<Record<string, number>>> {
+    const { reference } = this.#parts.session
+    const cost = (payloadBytes: number) =>
+      reference.call('checksum', { payloadBytes, totalBytes: checksummedBytes })
+    return {
+      'checksum alone, CPU-s/GB, entries of 32 KiB': await cost(32 * 1024 - entryHeadBytes),
+      'checksum alone, CPU-s/GB, entries of 4 KiB': await cost(4 * 1024 - entryHeadBytes),
+    }
+  }
+
   #writeAll(descriptors: readonly ShuffleDescriptor[]): Promise<TaskResult[]> {
     const { session, shuffle } = this.#parts
     const { producers } = session
@@ -375,6 +393,10 @@ function sampleOf(parts: {
   const { measured, results, references, figures } = parts
   const bytes = results.reduce((sum, result) => sum + result.bytes, 0)
   return { ...measured, bytes, references, figures }
+}
+
+function withFigures(sample: Sample, more: Readonly<Record<string, number>>): Sample {
+  return { ...sample, figures: { ...sample.figures, ...more } }
 }
 
 /** What was read must be what was written, to the byte. */

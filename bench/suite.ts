@@ -9,6 +9,7 @@ import { type BenchResult, gigabyte, type Series } from './series.ts'
 import { type CaseSettings, runShuffleCase, type ShuffleCase } from './shuffle-case.ts'
 import { runSmallShuffles } from './small-shuffles.ts'
 import { runControlPlane } from './control-plane.ts'
+import { runTrackedPartitions } from './tracked-partitions.ts'
 import {
   broadcastCase,
   openChannelsCase,
@@ -34,7 +35,10 @@ export async function runSuite(options: BenchOptions, context: SuiteContext): Pr
     series.push(...(await runShuffleCase(shuffle, settings)))
   }
   if (wants('g')) series.push(...(await runSmallShuffles(options, settings)))
-  if (wants('h')) series.push(...(await runControlPlane(options, settings)))
+  if (wants('h')) {
+    series.push(...(await runControlPlane(options, settings)))
+    series.push(...(await runTrackedPartitions(options, settings)))
+  }
   const isWanted = ({ workload }: Series) => options.only.includes(workload)
   return { startedAt, machine: machine(), options: { ...options }, series: series.filter(isWanted) }
 }

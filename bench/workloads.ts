@@ -189,7 +189,7 @@ export function optionCases(scale: Scale): ShuffleCase[] {
     reads: few.reads.map((way) => ({ ...way, workload: 'i', name: `whole read, ${text}` })),
   })
   return [
-    variant('rows, not compressed', { isCompressible: true }),
+    variant('rows, not compressed', { isCompressible: true, withChecksumCost: true }),
     variant('rows, LZ4', { isCompressible: true, codec: 'lz4' }),
     variant('commits synced', { workerArguments: ['--durability=sync'] }),
   ]

@@ -4,6 +4,7 @@
 
 import { silentLogger, type Logger } from './common/log.ts'
 import type { BufferUsage } from './common/buffer-pool.ts'
+import { SpareBuffers } from './common/spare-buffers.ts'
 import { ShuffleError } from './common/errors.ts'
 import { parseClusterId, parseWorkerId } from './common/ids.ts'
 import { realWorld } from './common/real-world.ts'
@@ -54,12 +55,18 @@ export const defaultEnvironmentOptions: EnvironmentOptions = {
   isCompressionEnabled: true,
 }
 
+/** The memory of some dozen tasks; never more than were open at the same time. */
+const spareBytesMax = 256 * 1024 * 1024
+/** The next task of a running job comes sooner. */
+const spareQuietMs = 10_000
+
 export class ShuffleEnvironment implements ShuffleEnvironmentInterface {
   readonly #world: World
   readonly #options: EnvironmentOptions
   readonly #logger: Logger
   readonly #waiters: WaiterRegister
   readonly #usage: BufferUsage = { buffersInUse: 0 }
+  readonly #spare: SpareBuffers
   readonly #managerClient: ManagerClient
   readonly #connections: ConnectionPool
   readonly #locator: Locator
@@ -78,6 +85,11 @@ export class ShuffleEnvironment implements ShuffleEnvironmentInterface {
     this.#options = { ...defaultEnvironmentOptions, ...context.options }
     this.#logger = context.logger ?? silentLogger
     this.#waiters = new WaiterRegister({ clock: world.clock })
+    this.#spare = new SpareBuffers({
+      clock: world.clock,
+      bytesMax: spareBytesMax,
+      quietMs: spareQuietMs,
+    })
     this.#managerClient = new ManagerClient({
       world,
       logger: this.#logger,
@@ -108,6 +120,7 @@ export class ShuffleEnvironment implements ShuffleEnvironmentInterface {
       world: this.#world,
       waiters: this.#waiters,
       usage: this.#usage,
+      spare: this.#spare,
       locator: this.#locator,
       settings: this.#options,
       onClosed: (closed) => {
@@ -131,6 +144,7 @@ export class ShuffleEnvironment implements ShuffleEnvironmentInterface {
       world: this.#world,
       waiters: this.#waiters,
       usage: this.#usage,
+      spare: this.#spare,
       locator: this.#locator,
       settings: this.#options,
       onInputFailed: (descriptor, error) => {
@@ -172,6 +186,7 @@ export class ShuffleEnvironment implements ShuffleEnvironmentInterface {
     const reason = closedError()
     for (const partition of [...this.#partitions]) partition.abort(reason)
     await Promise.all([...this.#gates].map((gate) => gate.close()))
+    this.#spare.close()
     this.#connections.close()
     await this.#reports.close()
     await this.#managerClient.close()

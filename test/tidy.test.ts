@@ -81,7 +81,7 @@ const layers: Readonly<Record<string, readonly string[]>> = {
     'runtime',
   ],
   // Measures the services from outside, as a runtime and as a starter of processes.
-  bench: ['cli', 'client/index.ts', 'client/common'],
+  bench: ['cli', 'client/index.ts', 'client/common', 'client/protocol'],
 }
 
 /** Areas that carry payload: no HTTP in them. */
@@ -124,6 +124,7 @@ const filesWithoutTest: Readonly<Record<string, string>> = {
   'bench/shuffle-case.ts': benchProcesses,
   'bench/small-shuffles.ts': benchProcesses,
   'bench/suite.ts': benchProcesses,
+  'bench/tracked-partitions.ts': benchProcesses,
 }
 
 /** Packages of `dependencies` that no source imports, each with its reason. */

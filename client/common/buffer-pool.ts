@@ -1,10 +1,11 @@
 // A bounded pool of equal buffers: the memory of one ResultPartition or one InputGate. Memory is
-// allocated when a buffer is first taken and kept for the next taker; `close` gives it back. Buffers
-// that are out at that moment are dropped as they are recycled.
+// had when a buffer is first taken and kept for the next taker; `close` gives it back. Buffers that are
+// out at that moment follow as they are recycled.
 
 import { assert } from './assert.ts'
 import type { PooledBuffer } from './buffer.ts'
 import { ShuffleError } from './errors.ts'
+import type { SpareBuffers } from './spare-buffers.ts'
 import type { Waiter, WaiterRegister, WaitOptions } from './waiters.ts'
 
 /** Counts what is out of several pools; one per process, for its statistics. */
@@ -18,6 +19,8 @@ export interface BufferPoolOptions {
   readonly bufferCount: number
   readonly waiters: WaiterRegister
   readonly usage?: BufferUsage
+  /** Where memory comes from before it is allocated, and goes in the end. */
+  readonly spare?: SpareBuffers | undefined
 }
 
 export class BufferPool {
@@ -25,6 +28,7 @@ export class BufferPool {
   readonly bufferCount: number
   readonly #waiters: WaiterRegister
   readonly #usage: BufferUsage
+  readonly #spare: SpareBuffers | undefined
   readonly #free: Uint8Array[] = []
   readonly #queue: Waiter<PooledBuffer>[] = []
   #used = 0
@@ -37,6 +41,7 @@ export class BufferPool {
     this.bufferCount = options.bufferCount
     this.#waiters = options.waiters
     this.#usage = options.usage ?? { buffersInUse: 0 }
+    this.#spare = options.spare
   }
 
   /** Buffers that are out. */
@@ -59,7 +64,7 @@ export class BufferPool {
     if (this.freeCount === 0) return undefined
     this.#used += 1
     this.#usage.buffersInUse += 1
-    return new Lease(this.#free.pop() ?? Buffer.alloc(this.bufferSizeBytes), this.#takeBack)
+    return new Lease(this.#free.pop() ?? this.#newMemory(), this.#takeBack)
   }
 
   /** A buffer as soon as there is one; waiters are served in order. */
@@ -82,15 +87,23 @@ export class BufferPool {
   close(): void {
     if (this.#closed) return
     this.#closed = true
-    this.#free.length = 0
+    for (const memory of this.#free.splice(0)) this.#spare?.give(memory)
     for (const waiter of this.#queue.splice(0)) waiter.reject(closedError())
+  }
+
+  /** A Buffer, so that who writes numbers into it needs no other view; what it holds is undefined. */
+  #newMemory(): Uint8Array {
+    return this.#spare?.take(this.bufferSizeBytes) ?? Buffer.allocUnsafeSlow(this.bufferSizeBytes)
   }
 
   readonly #takeBack = (bytes: Uint8Array): void => {
     this.#used -= 1
     this.#usage.buffersInUse -= 1
     assert(this.#used >= 0, 'a pool takes back no more buffers than it gave')
-    if (this.#closed) return
+    if (this.#closed) {
+      this.#spare?.give(bytes)
+      return
+    }
     this.#free.push(bytes)
     for (let waiter = this.#queue.shift(); waiter !== undefined; waiter = this.#queue.shift()) {
       if (waiter.isSettled) continue

@@ -7,6 +7,7 @@
 //        ^── credit ── shares of the pool <── recycled batches
 
 import { BufferPool, type BufferUsage } from '../common/buffer-pool.ts'
+import type { SpareBuffers } from '../common/spare-buffers.ts'
 import { isShuffleError, ShuffleError } from '../common/errors.ts'
 import { partitionKeyText } from '../common/ids.ts'
 import { TimeInState, type StateSums } from '../common/time-in-state.ts'
@@ -36,6 +37,7 @@ export interface InputGateContext {
   readonly world: Pick<World, 'clock' | 'random' | 'compute'>
   readonly waiters: WaiterRegister
   readonly usage: BufferUsage
+  readonly spare: SpareBuffers
   readonly locator: Locator
   readonly settings: GateSettings
   /** An input failed; for the reports to the manager. */
@@ -83,6 +85,7 @@ export class InputGate {
       bufferCount: Math.max(gateBuffersMin, Math.floor(context.memoryBytes / bufferSizeBytes)),
       waiters,
       usage: context.usage,
+      spare: context.spare,
     })
     this.#shares = new CreditShares({ pool: this.#pool, clock: world.clock, waiters })
     this.#unpacker = new BufferUnpacker({

@@ -10,6 +10,7 @@
 
 import { assert } from '../common/assert.ts'
 import { BufferPool, type BufferUsage } from '../common/buffer-pool.ts'
+import type { SpareBuffers } from '../common/spare-buffers.ts'
 import { ShuffleError, type ErrorFields } from '../common/errors.ts'
 import { TimeInState, type StateSums } from '../common/time-in-state.ts'
 import { cancelledError, type Waiter, type WaiterRegister } from '../common/waiters.ts'
@@ -34,6 +35,7 @@ export interface ResultPartitionContext {
   readonly world: Pick<World, 'clock' | 'random' | 'compute'>
   readonly waiters: WaiterRegister
   readonly usage: BufferUsage
+  readonly spare: SpareBuffers
   readonly locator: Locator
   readonly settings: PartitionSettings
   /** Called once, when it has committed or failed. */
@@ -356,9 +358,9 @@ export class ResultPartition {
   }
 
   #makePool(bufferCount: number): BufferPool {
-    const { descriptor, waiters, usage } = this.#context
+    const { descriptor, waiters, usage, spare } = this.#context
     const { bufferSizeBytes } = descriptor
-    return new BufferPool({ bufferSizeBytes, bufferCount, waiters, usage })
+    return new BufferPool({ bufferSizeBytes, bufferCount, waiters, usage, spare })
   }
 
   #makePacker(pools: {

@@ -3,6 +3,7 @@
 
 import { expect } from 'vitest'
 import type { BufferUsage } from '../../../client/common/buffer-pool.ts'
+import { SpareBuffers } from '../../../client/common/spare-buffers.ts'
 import { parseAttemptId, parseDataSetId, parseJobId } from '../../../client/common/ids.ts'
 import type { JobId, PartitionKey } from '../../../client/common/ids.ts'
 import { WaiterRegister } from '../../../client/common/waiters.ts'
@@ -27,6 +28,7 @@ export class ClientBench {
   readonly process: VirtualProcess
   readonly waiters: WaiterRegister
   readonly usage: BufferUsage = { buffersInUse: 0 }
+  readonly spare: SpareBuffers
   readonly connections: ConnectionPool
   readonly locator: Locator
   readonly settings: EnvironmentOptions
@@ -47,6 +49,8 @@ export class ClientBench {
     this.process = this.world.start('task')
     this.settings = { ...defaultEnvironmentOptions, ...options.settings }
     this.waiters = new WaiterRegister({ clock: this.process.clock })
+    const { clock } = this.process
+    this.spare = new SpareBuffers({ clock, bytesMax: 64 * bufferSizeBytes, quietMs: 10_000 })
     this.connections = new ConnectionPool({
       network: this.process.network,
       clock: this.process.clock,
@@ -80,6 +84,7 @@ export class ClientBench {
       world: this.process,
       waiters: this.waiters,
       usage: this.usage,
+      spare: this.spare,
       locator: this.locator,
       settings: this.settings,
       onClosed: () => {
@@ -99,6 +104,7 @@ export class ClientBench {
       world: this.process,
       waiters: this.waiters,
       usage: this.usage,
+      spare: this.spare,
       locator: this.locator,
       settings: this.settings,
       onInputFailed: (_descriptor, error) => {
