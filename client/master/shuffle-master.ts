@@ -5,6 +5,7 @@
 // One loop speaks for all jobs: it registers and reports what the present manager has not been told,
 // then heartbeats, a long poll. Allocations and releases are calls of their own, in batches.
 
+import { setMaxListeners } from 'node:events'
 import { sleep, type Clock } from '../common/clock.ts'
 import { ShuffleError, isShuffleError, type ErrorCode } from '../common/errors.ts'
 import type { JobId, PartitionKey } from '../common/ids.ts'
@@ -69,6 +70,8 @@ export class ShuffleMaster {
     this.#client = options.managerClient
     this.#clientId = parseClientId(`client-${randomHex(options.world.random, 16)}`)
     this.#heartbeatIntervalMs = options.heartbeatIntervalMs ?? heartbeatIntervalDefaultMs
+    // Every call that is under way listens to it.
+    setMaxListeners(0, this.#closed.signal)
     this.#batches = new AllocationBatches({
       clock: this.#clock,
       send: (batch) => {

@@ -47,6 +47,22 @@ test('a job that is registered nowhere, or twice, is refused', async () => {
   })
 })
 
+test('many jobs at once are no leak of listeners', async () => {
+  const { world, master } = await ready()
+  const warnings: Error[] = []
+  const onWarning = (warning: Error) => warnings.push(warning)
+  process.on('warning', onWarning)
+  try {
+    const jobs = Array.from({ length: 30 }, (_, index) => parseJobId(`job-${String(index)}`))
+    await world.drive(Promise.all(jobs.map((job) => master.register(job))))
+    // Warnings are told in a later turn.
+    await new Promise((resolve) => setImmediate(resolve))
+  } finally {
+    process.off('warning', onWarning)
+  }
+  expect(warnings).toEqual([])
+})
+
 test('the end of a job releases everything of it', async () => {
   const { world, plane, master } = await ready()
   const descriptor = await world.drive(master.allocate(jobA, one))
