@@ -14,7 +14,7 @@ export interface BatchOptions {
   readonly keepsGoing: boolean
   readonly onFailure: (failure: FailedSeed) => void
   /** Now and then, while it runs. */
-  readonly onProgress?: (doneCount: number) => void
+  readonly onProgress?: (totals: BatchTotals) => void
 }
 
 export interface FailedSeed {
@@ -60,8 +60,8 @@ interface PartOrder {
   readonly keepsGoing: boolean
 }
 
-/** Seeds that a process is given at a time. */
-const partSize = 200
+/** Seeds that a process is given at a time; it lives on, so that it need not be compiled again. */
+const partSize = 50
 
 export async function runBatch(options: BatchOptions): Promise<BatchTotals> {
   const totals = emptyTotals()
@@ -72,21 +72,29 @@ export async function runBatch(options: BatchOptions): Promise<BatchTotals> {
   }
   const isOver = () => totals.failedCount > 0 && !options.keepsGoing
   const runParts = async () => {
-    for (let part = parts.shift(); part !== undefined && !isOver(); part = parts.shift()) {
-      await (options.jobs > 1 ? runElsewhere : runHere)(part, (message) => {
-        take(totals, message, options)
-      })
-      options.onProgress?.(totals.doneCount)
+    const elsewhere = options.jobs > 1 ? new PartProcess() : undefined
+    const tell = (message: PartMessage) => {
+      take(totals, message, options)
     }
+    for (let part = parts.shift(); part !== undefined && !isOver(); part = parts.shift()) {
+      await (elsewhere === undefined ? runHere(part, tell) : elsewhere.run(part, tell))
+      options.onProgress?.(totals)
+    }
+    elsewhere?.end()
   }
   await Promise.all(Array.from({ length: options.jobs }, runParts))
   return totals
 }
 
-/** The whole life of a process that runs parts for another one. */
-export async function servePart(text: string): Promise<void> {
-  await runHere(JSON.parse(text) as PartOrder, (message) => {
-    process.send?.(message)
+/** The whole life of a process that runs parts for another one: until that one ends it. */
+export function serveParts(): Promise<void> {
+  return new Promise((resolve, reject) => {
+    process.on('message', (part: PartOrder) => {
+      runHere(part, (message) => {
+        process.send?.(message)
+      }).catch(reject)
+    })
+    process.once('disconnect', resolve)
   })
 }
 
@@ -109,24 +117,33 @@ async function runHere(part: PartOrder, tell: (message: PartMessage) => void): P
   tell({ kind: 'done', doneCount, processorSeconds, sums, coverage: coverage.parts() })
 }
 
-function runElsewhere(part: PartOrder, tell: (message: PartMessage) => void): Promise<void> {
-  const [, script] = process.argv
-  const child = fork(script ?? '', ['--part', JSON.stringify(part)])
-  child.on('message', (message) => {
-    tell(message as PartMessage)
-  })
-  return new Promise((resolve, reject) => {
-    child.once('error', reject)
-    child.once('exit', (code, signal) => {
-      if (code === 0) resolve()
-      else
-        reject(
-          new Error(
-            `the process of seeds ${String(part.first)} on ended with ${String(code ?? signal)}`,
-          ),
-        )
+/** A process that runs one part after another. */
+class PartProcess {
+  readonly #child = fork(process.argv[1] ?? '', ['--serve-parts'])
+
+  run(part: PartOrder, tell: (message: PartMessage) => void): Promise<void> {
+    const child = this.#child
+    return new Promise((resolve, reject) => {
+      const onMessage = (message: unknown) => {
+        tell(message as PartMessage)
+        if ((message as PartMessage).kind !== 'done') return
+        child.off('message', onMessage)
+        child.off('exit', onExit)
+        resolve()
+      }
+      const onExit = (code: number | null, signal: string | null) => {
+        const what = `the process of seeds ${String(part.first)} on`
+        reject(new Error(`${what} ended with ${String(code ?? signal)}`))
+      }
+      child.on('message', onMessage)
+      child.once('exit', onExit)
+      child.send(part)
     })
-  })
+  }
+
+  end(): void {
+    this.#child.disconnect()
+  }
 }
 
 function take(totals: BatchTotals, message: PartMessage, options: BatchOptions): void {

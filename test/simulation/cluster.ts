@@ -28,7 +28,7 @@ export const times = {
   settleMs: 1_000,
   jobTimeoutMs: 60_000,
   diskTimeoutMs: 3_000,
-  diskProbeMs: 1_000,
+  diskProbeMs: 2_000,
   diskFailedMs: 10_000,
   releasedReadersMs: 20_000,
 } as const

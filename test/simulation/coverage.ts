@@ -35,6 +35,11 @@ export class Coverage {
     increment(this.errors, code)
   }
 
+  /** How a stranger's act was received; the system's own codes are none of ours. */
+  reception(code: string): void {
+    if (this.errors.has(code)) increment(this.errors, code)
+  }
+
   message(name: string): void {
     increment(this.messages, name)
   }

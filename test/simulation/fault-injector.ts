@@ -426,13 +426,14 @@ export class FaultInjector {
   }
 
   #meetStranger(fault: FaultPlan, target: StrangerTarget): void {
-    const { cluster, loggerOf, find } = this.#context
+    const { cluster, loggerOf, find, coverage } = this.#context
     this.#names += 1
     const name = `stranger-${String(this.#names)}`
     const stranger = new Stranger(cluster.context, { name, logger: loggerOf(name) })
     this.#work(async () => {
-      const complaint = await stranger.perform(fault.other, target)
+      const { code, complaint } = await stranger.perform(fault.other, target)
       stranger.process.kill()
+      if (code !== undefined) coverage.reception(code)
       if (complaint !== undefined) find(complaint)
     })
   }

@@ -15,6 +15,10 @@ type Push = (chunk: unknown, encoding?: BufferEncoding) => boolean
 type Write = (...args: unknown[]) => boolean
 
 const headTextMax = 4_096
+/** Holds the first line of any request or answer. */
+const headLengthMax = 300
+/** The first of a status from 400 on. */
+const digitOfErrors = '4'.charCodeAt(0)
 
 /** The end of a stream that asks: `onAsked` for each request, `onDone` when its answer is complete. */
 export function watchAsking(
@@ -54,7 +58,8 @@ export function watchAnswering(stream: Duplex, onAnswer: (seen: SeenHttp) => voi
     const chunk = args[0] as string | Uint8Array
     const text = textOf(chunk)
     if (text.startsWith('HTTP/1.1 ')) {
-      const code = errorCodeIn(Buffer.from(chunk as Uint8Array).toString('latin1'))
+      const isError = text.charCodeAt(9) >= digitOfErrors
+      const code = isError ? errorCodeIn(textOf(chunk, Infinity)) : undefined
       onAnswer({
         name: `HTTP answer${requestNameIn(head)?.slice(4) ?? ''} ${text.slice(9, 12)}`,
         bytes: chunk.length,
@@ -71,8 +76,10 @@ function errorCodeIn(text: string): ErrorCode | undefined {
   return code !== undefined && Object.hasOwn(errorTable, code) ? (code as ErrorCode) : undefined
 }
 
-function textOf(chunk: string | Uint8Array): string {
-  return Buffer.from(chunk as Uint8Array).toString('latin1', 0, 300)
+function textOf(chunk: string | Uint8Array, lengthMax = headLengthMax): string {
+  if (typeof chunk === 'string') return chunk.slice(0, lengthMax)
+  const length = Math.min(lengthMax, chunk.byteLength)
+  return Buffer.from(chunk.buffer, chunk.byteOffset, length).toString('latin1')
 }
 
 function requestNameIn(text: string): string | undefined {
@@ -105,7 +112,7 @@ class AnswerScanner {
       this.#take(bytes.length)
       return
     }
-    this.#head += Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1')
+    this.#head += textOf(bytes, Infinity)
     const end = this.#head.indexOf('\r\n\r\n')
     if (end < 0) return
     const length = /\r\ncontent-length: (\d+)/i.exec(this.#head)?.[1]

@@ -17,6 +17,7 @@ import {
 import type { ShuffleDescriptor } from '../../client/master/shuffle-descriptor.ts'
 import { shuffleServiceFactory } from '../../client/shuffle-service-factory.ts'
 import type { ShuffleMaster } from '../../client/spi.ts'
+import { deferred } from '../support/deferred.ts'
 import type { VirtualRandom } from '../support/virtual-random.ts'
 import { masterContextOf, type Cluster } from './cluster.ts'
 import type { JobPlan, StagePlan } from './plan.ts'
@@ -56,7 +57,6 @@ export interface Slot {
 /** Thrown into everything of a life of a job master that has ended. */
 class LifeEnded extends Error {}
 
-const pollMs = 20
 const backOffMs = 100
 const attemptsMax = 500
 
@@ -171,6 +171,7 @@ class JobLife {
   readonly #background = new Set<Promise<void>>()
   readonly #tasksLeft: number[]
   readonly #doing = new Set<string>()
+  #slotChange = deferred<undefined>()
   #isOver = false
   isRegistered = false
   /** Told that another client has the job. */
@@ -276,7 +277,7 @@ class JobLife {
     const upstream = this.#slots[stageIndex - 1] ?? []
     const isThere = (slot: Slot) =>
       slot.current !== undefined && (stage.isEager || slot.isCommitted)
-    while (!upstream.every(isThere)) await this.#pause(pollMs)
+    while (!upstream.every(isThere)) await this.#orEnd(this.#slotChange.promise)
     await Promise.all(
       Array.from({ length: stage.taskCount }, async (_, index) => {
         const slot = this.#slots[stageIndex]?.[index]
@@ -315,6 +316,7 @@ class JobLife {
     const name = partitionKeyText(descriptor.key)
     // One of two twins is the one that eager consumers read.
     slot.current ??= allocated
+    this.#noteSlotChange()
     const task = this.#taskAttempt(
       slot.stageIndex,
       slot.index,
@@ -328,6 +330,7 @@ class JobLife {
       if (slot.isCommitted) throw new Error('its twin was faster')
       slot.isCommitted = true
       slot.current = allocated
+      this.#noteSlotChange()
       truth.partitionsCommitted += 1
       race.abort(new Error('the twin has committed'))
       note(`committed ${name}`)
@@ -413,7 +416,7 @@ class JobLife {
     for (;;) {
       const { current } = slot
       if (current !== undefined && (isEager || slot.isCommitted)) return current
-      await this.#pause(pollMs)
+      await this.#orEnd(this.#slotChange.promise)
     }
   }
 
@@ -550,6 +553,13 @@ class JobLife {
       },
     )
     this.#background.add(tracked)
+  }
+
+  /** Somebody may wait for an attempt to read. */
+  #noteSlotChange(): void {
+    const told = this.#slotChange
+    this.#slotChange = deferred()
+    told.resolve(undefined)
   }
 
   #place(during: ErrorPlace['during']): ErrorPlace {

@@ -3,7 +3,7 @@
 
 import './shared-validators.ts'
 import { parseArgs } from 'node:util'
-import { runBatch, servePart, type FailedSeed } from './batch.ts'
+import { runBatch, serveParts, type BatchTotals, type FailedSeed } from './batch.ts'
 import { everyPoint, scripts } from './every-point.ts'
 import { huntAll, quickMutants } from './mutant-hunt.ts'
 import { mutants } from './mutants.ts'
@@ -28,7 +28,7 @@ const { values, positionals } = parseArgs({
     offset: { type: 'string', default: '0' },
     report: { type: 'string' },
     sum: { type: 'boolean', default: false },
-    part: { type: 'string' },
+    'serve-parts': { type: 'boolean', default: false },
   },
 })
 
@@ -36,14 +36,14 @@ const first = Number(values.seed)
 const count = Number(values.count)
 /** Errors are made by the thousand in each seed; where they were made is wanted of one seed alone. */
 const isHunt = values.mutants || values.mutant !== undefined
-const isOneSeed = count === 1 && !isHunt && !values['every-point']
+const isOneSeed = count === 1 && !isHunt && !values['every-point'] && !values['serve-parts']
 if (!isOneSeed) Error.stackTraceLimit = 0
 
 process.exit((await run()) ? 0 : 1)
 
 async function run(): Promise<boolean> {
-  if (values.part !== undefined) {
-    await servePart(values.part)
+  if (values['serve-parts']) {
+    await serveParts()
     return true
   }
   if (values.sum) {
@@ -70,6 +70,10 @@ async function runOne(): Promise<boolean> {
 async function runMany(): Promise<boolean> {
   const startedMs = performance.now()
   const failures: Omit<FailedSeed, 'events'>[] = []
+  const madeOf = (totals: BatchTotals) => {
+    const minutes = (performance.now() - startedMs) / 60_000
+    return reportOf(totals, { first, minutes, failures })
+  }
   const totals = await runBatch({
     first,
     count,
@@ -80,14 +84,14 @@ async function runMany(): Promise<boolean> {
       failures.push({ seed: failure.seed, findings: failure.findings.slice(0, 5) })
       report(failure, values['keep-going'] ? 0 : 60)
     },
-    onProgress: (done) => {
-      if (values.trace) print(`${String(done)} seeds done`)
+    onProgress: (soFar) => {
+      if (values.report !== undefined) writeReport(values.report, madeOf(soFar))
+      if (!values.trace) return
+      const { doneCount, processorSeconds } = soFar
+      print(`${String(doneCount)} seeds done in ${processorSeconds.toFixed(1)} processor seconds`)
     },
   })
-  const minutes = (performance.now() - startedMs) / 60_000
-  const made = reportOf(totals, { first, minutes, failures })
-  for (const line of totalLines([made])) print(line)
-  if (values.report !== undefined) await writeReport(values.report, made)
+  for (const line of totalLines([madeOf(totals)])) print(line)
   return totals.failedCount === 0
 }
 

@@ -45,7 +45,7 @@ export interface SimulationOptions extends PlanOptions {
 const jobsWithinMs = 300_000
 /** In which lists converge, released data goes and idle connections close. */
 const quietMs = 75_000
-const lookEveryMs = 500
+const lookEveryMs = 1_000
 /** Two heartbeats and more. */
 const stayMs = 5_000
 const patientEvery = 32

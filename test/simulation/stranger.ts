@@ -32,6 +32,11 @@ export interface StrangerTarget {
   readonly jobName: string
 }
 
+export interface Reception {
+  readonly code: string | undefined
+  readonly complaint: string | undefined
+}
+
 interface Act {
   readonly name: string
   /** What it must be refused with. */
@@ -156,6 +161,11 @@ export const acts: readonly Act[] = [
     run: (stranger, target) => stranger.readWithCodec(target, 'zip'),
   },
   {
+    name: 'a list of which a page is missing',
+    expected: 'RESYNC',
+    run: (stranger) => stranger.leaveOutAPage(),
+  },
+  {
     name: 'more writes than the worker keeps open',
     expected: 'BUSY',
     run: async (stranger, target) => {
@@ -199,8 +209,8 @@ export class Stranger {
     this.process = new SimProcess(context.virtual, options.name, context.tap)
   }
 
-  /** What is wrong with how the act was received; undefined when it was refused as it must be. */
-  async perform(number: number, target: StrangerTarget): Promise<string | undefined> {
+  /** How the act was received, and what is wrong with that; undefined when it is as it must be. */
+  async perform(number: number, target: StrangerTarget): Promise<Reception> {
     const act = acts[number % acts.length] as Act
     let code: string | undefined
     try {
@@ -210,9 +220,10 @@ export class Stranger {
     }
     for (const client of this.#clients) client.connection.close()
     if (code === act.expected || unrelated.has(code as ErrorCode) || /^E[A-Z]+$/.test(code ?? '')) {
-      return undefined
+      return { code, complaint: undefined }
     }
-    return `${act.name}: must be refused with ${act.expected}, not ${code ?? 'be taken'}`
+    const complaint = `${act.name}: must be refused with ${act.expected}, not ${code ?? 'be taken'}`
+    return { code, complaint }
   }
 
   key(): PartitionKey {
@@ -342,6 +353,24 @@ export class Stranger {
       const { jobEpoch } = await client.call(managerApi.registerJob, registration)
       const body = { jobEpoch, dataSet: facts, ...encodeAttempts(attempts) }
       await client.call(managerApi.allocatePartitions, { params, query: {}, body })
+      return undefined
+    } catch (error) {
+      return (error as ShuffleError).code
+    } finally {
+      await this.#deleteJob(client)
+      await client.close()
+    }
+  }
+
+  async leaveOutAPage(): Promise<ErrorCode | undefined> {
+    const client = this.#managerClient(clusterId)
+    const params = { jobId: this.key().jobId }
+    try {
+      const registration = { params, query: {}, body: { clientId: this.#name } }
+      const { jobEpoch } = await client.call(managerApi.registerJob, registration)
+      const nothingListed = { dataSets: [], workers: [], groups: [] }
+      const body = { jobEpoch, report: 'list', page: 1, last: true, ...nothingListed }
+      await client.call(managerApi.reportPartitions, { params, query: {}, body })
       return undefined
     } catch (error) {
       return (error as ShuffleError).code

@@ -1,7 +1,8 @@
 // What many seeds came to, as a file: parts that ran at different times, or on different machines, sum
 // up to one print.
 
-import { readFile, writeFile } from 'node:fs/promises'
+import { renameSync, writeFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { Coverage, type CoverageParts } from './coverage.ts'
 import { figureNames, type BatchTotals, type FailedSeed, type Sums } from './batch.ts'
 
@@ -27,8 +28,10 @@ const averagesMin: Partial<Record<(typeof figureNames)[number], number>> = {
   faultsAfterCommit: 1,
 }
 
-export async function writeReport(path: string, report: PartReport): Promise<void> {
-  await writeFile(path, `${JSON.stringify(report)}\n`)
+/** Again and again while the part runs: what is stopped has counted for what it did. */
+export function writeReport(path: string, report: PartReport): void {
+  writeFileSync(`${path}.new`, `${JSON.stringify(report)}\n`)
+  renameSync(`${path}.new`, path)
 }
 
 export async function readReports(paths: readonly string[]): Promise<readonly PartReport[]> {

@@ -3,8 +3,8 @@
 // time, of their making; between two events everything that Node itself has queued (microtasks,
 // ticks, immediates of libraries) runs to its end. So one seed gives one order of events.
 
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Clock, Timer } from '../../client/common/clock.ts'
+import { runSteps, type StepOutcome } from './event-turns.ts'
 import { libraryImmediates } from './library-immediates.ts'
 
 interface Event {
@@ -45,6 +45,7 @@ export class VirtualClock implements Clock {
   readonly #atTimer: Strike[] = []
   #sequence = 0
   #ran = 0
+  #isAfterEvent = false
   #timersRan = 0
   #timers = 0
 
@@ -101,12 +102,7 @@ export class VirtualClock implements Clock {
   /** Runs all that is due within the next `durationMs`, then stands at the end of it. */
   async advance(durationMs: number): Promise<void> {
     const endMs = this.#nowMs + durationMs
-    await nextTurn()
-    for (let count = 0; ; count += 1) {
-      const isDone = (await this.#step(endMs)) === 'idle'
-      if (isDone) break
-      failIfSpinning(count)
-    }
+    await this.#run(endMs, never)
     this.#nowMs = endMs
   }
 
@@ -118,16 +114,10 @@ export class VirtualClock implements Clock {
   /** Runs events until `condition` holds; fails when nothing is left to run or time is up. */
   async runUntil(condition: () => boolean, options: RunOptions = {}): Promise<void> {
     const endMs = this.#nowMs + (options.withinMs ?? 3_600_000)
-    await nextTurn()
-    for (let count = 0; !condition(); count += 1) {
-      if ((await this.#step(endMs)) === 'idle') {
-        if (condition()) return
-        throw new Error(
-          `the condition does not hold after all that was to happen until ${String(this.#nowMs)} ms`,
-        )
-      }
-      failIfSpinning(count)
-    }
+    if (await this.#run(endMs, condition)) return
+    throw new Error(
+      `the condition does not hold after all that was to happen until ${String(this.#nowMs)} ms`,
+    )
   }
 
   /** Runs events until `promise` settles, and gives its outcome. */
@@ -150,20 +140,43 @@ export class VirtualClock implements Clock {
     await this.runUntil(() => this.#queue.size === 0, options)
   }
 
-  async #step(endMs: number): Promise<'ran' | 'idle'> {
-    let event = this.#queue.takeUntil(Math.min(endMs, this.#nowMs + leapMs))
-    for (let turn = 0; event === undefined && turn < leapTurnsMax; turn += 1) {
-      if (libraryImmediates.count === 0) break
-      await nextTurn()
-      event = this.#queue.takeUntil(Math.min(endMs, this.#nowMs + leapMs))
-    }
-    event ??= this.#queue.takeUntil(endMs)
-    for (let turn = 0; event === undefined && turn < leapTurnsMax; turn += 1) {
-      if (turn >= quietTurns && libraryImmediates.count === 0) break
-      await nextTurn()
-      event = this.#queue.takeUntil(endMs)
-    }
-    if (event === undefined) return 'idle'
+  /** False when nothing is left to run before the condition holds. */
+  async #run(endMs: number, condition: () => boolean): Promise<boolean> {
+    let isHeld = false
+    let turns = 0
+    let count = 0
+    await runSteps((isNewTurn): StepOutcome => {
+      if (!isNewTurn && libraryImmediates.count > 0) return 'wait'
+      this.#afterEvent()
+      isHeld = condition()
+      if (isHeld) return 'over'
+      const event = this.#next(endMs, turns)
+      if (event === 'idle') return 'over'
+      if (event === 'wait') {
+        turns += 1
+        return 'wait'
+      }
+      turns = 0
+      count += 1
+      failIfSpinning(count)
+      this.#perform(event)
+      return 'again'
+    })
+    return isHeld
+  }
+
+  /** What comes next, `turns` of the real loop after the last event. */
+  #next(endMs: number, turns: number): Event | 'wait' | 'idle' {
+    const soon = this.#queue.takeUntil(Math.min(endMs, this.#nowMs + leapMs))
+    if (soon !== undefined) return soon
+    const isLibraryBusy = libraryImmediates.count > 0 && turns < leapTurnsMax
+    if (isLibraryBusy) return 'wait'
+    const later = this.#queue.takeUntil(endMs)
+    if (later !== undefined) return later
+    return turns < quietTurns ? 'wait' : 'idle'
+  }
+
+  #perform(event: Event): void {
     this.#nowMs = Math.max(this.#nowMs, event.atMs)
     if (event.isTimer) {
       this.#timersRan += 1
@@ -172,11 +185,16 @@ export class VirtualClock implements Clock {
     // What strikes may have cancelled it.
     const { callback } = event
     this.#forget(event)
+    this.#isAfterEvent = true
     callback?.()
-    await nextTurn()
+  }
+
+  /** With all that followed from the event. */
+  #afterEvent(): void {
+    if (!this.#isAfterEvent) return
+    this.#isAfterEvent = false
     this.#ran += 1
     if (this.#atEvent.length > 0) strike(this.#atEvent, this.#ran)
-    return 'ran'
   }
 
   #add(delayMs: number, callback: () => void, isTimer: boolean): Timer {
@@ -203,6 +221,10 @@ export class VirtualClock implements Clock {
     event.callback = undefined
     if (event.isTimer) this.#timers -= 1
   }
+}
+
+function never(): boolean {
+  return false
 }
 
 function strike(waiting: Strike[], number: number): void {

@@ -237,7 +237,7 @@ export class VirtualPipe {
       if (piece === undefined) break
       this.#onWire -= piece.byteLength
       this.#isReading = this.#reader.onBytes(piece)
-      this.#pumpSoon()
+      if (this.#queue.length > 0) this.#pumpSoon()
     }
     if (!this.#isReading || this.#reader === undefined || this.#isBroken) return
     if (!this.#isEndArrived || this.#arrived.length > 0 || this.#isEndTold) return

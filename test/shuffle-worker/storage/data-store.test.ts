@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { partitionKeyText } from '../../../client/common/ids.ts'
+import { silentLogger, type Logger } from '../../../client/common/log.ts'
 import type { StoreChange } from '../../../shuffle-worker/storage/storage-types.ts'
 import { VirtualWorld } from '../../support/virtual-world.ts'
 import {
@@ -71,9 +72,9 @@ async function expectNothingHeld(): Promise<void> {
   expect(fixture.ledger.usedBytes('index')).toBe(fixture.store.keptIndexBytes)
 }
 
-async function reopen(): Promise<void> {
+async function reopen(logger: Logger = silentLogger): Promise<void> {
   await virtual.drive(fixture.store.close())
-  fixture = await virtual.drive(openStore(virtual.start('main'), options))
+  fixture = await virtual.drive(openStore(virtual.start('main'), options, undefined, logger))
   changes = listen(fixture)
 }
 
@@ -491,6 +492,25 @@ describe('opening and closing a data store', () => {
     await expect(virtual.drive(openStore(virtual.start('main'), options))).rejects.toMatchObject({
       code: 'INVALID_ARGUMENT',
     })
+  })
+
+  // Found by the simulation at seed 1104: the second order took the first one's new file away.
+  it('keeps the last of several orders about its service that come at once', async () => {
+    const errors: string[] = []
+    const error: Logger['error'] = (_fields, message) => errors.push(message)
+    const logger = { ...silentLogger, error }
+    await reopen(logger)
+    for (const delayMs of [0, 0.2, 1]) {
+      const orders: Promise<unknown>[] = []
+      for (const [index, state] of (['draining', 'serving', 'excluded'] as const).entries()) {
+        orders.push(fixture.store.setService({ state, reason: 'b', number: index + 1 }))
+        await virtual.clock.advance(delayMs)
+      }
+      await virtual.drive(Promise.all(orders))
+      await reopen(logger)
+      expect(fixture.store.service).toEqual({ state: 'excluded', reason: 'b', number: 3 })
+    }
+    expect(errors).toEqual([])
   })
 
   it('ends open writes, takes no new ones, and leaves no timer, lock or file open', async () => {

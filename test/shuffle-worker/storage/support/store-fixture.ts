@@ -10,7 +10,7 @@ import {
   type AllocationId,
   type PartitionKey,
 } from '../../../../client/common/ids.ts'
-import { silentLogger } from '../../../../client/common/log.ts'
+import { silentLogger, type Logger } from '../../../../client/common/log.ts'
 import type { World } from '../../../../client/common/world.ts'
 import {
   broadcastSubpartition,
@@ -81,6 +81,7 @@ export async function openStore(
   world: World,
   options: Partial<DataStoreOptions> = {},
   directories: readonly DirectorySettings[] = [{ path: '/data', kind: 'ssd' }],
+  logger: Logger = silentLogger,
 ): Promise<StoreFixture> {
   const ledger = newLedger(world)
   const registry = new Registry()
@@ -91,7 +92,7 @@ export async function openStore(
     ledger,
     options: { minReservedSpaceBytes: 0, ...options },
     registry,
-    logger: silentLogger,
+    logger,
   })
   return { store, ledger, registry }
 }
