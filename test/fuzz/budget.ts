@@ -5,6 +5,7 @@ import fc, { type Parameters } from 'fast-check'
 
 const budgetMs = Number(process.env['SLUICE_FUZZ_MS'] ?? 1500)
 
-export function fuzzBudget<T>(): Parameters<T> {
-  return { numRuns: 1_000_000, plugins: [fc.interruptAfterTimeLimit(budgetMs)] }
+/** A `share` of it, where there are several of a kind. */
+export function fuzzBudget<T>(share = 1): Parameters<T> {
+  return { numRuns: 1_000_000, plugins: [fc.interruptAfterTimeLimit(budgetMs * share)] }
 }

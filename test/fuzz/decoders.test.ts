@@ -2,14 +2,11 @@ import fc from 'fast-check'
 import { test } from 'vitest'
 import { isShuffleError } from '../../client/common/errors.ts'
 import { parseAttemptId, parseDataSetId, parseJobId } from '../../client/common/ids.ts'
-import { parseOptions, type OptionInput } from '../../client/common/options.ts'
 import { decodeShuffleDescriptor } from '../../client/master/shuffle-descriptor.ts'
 import { ByteCountAssembler } from '../../client/protocol/byte-counts.ts'
 import { EntryReader } from '../../client/protocol/entry.ts'
 import { decodePartitionList } from '../../client/protocol/partition-list.ts'
 import { SegmentReader } from '../../client/protocol/read-segment.ts'
-import { managerOptions } from '../../shuffle-manager/options.ts'
-import { workerOptions } from '../../shuffle-worker/options.ts'
 import { decodeJournalRecord } from '../../shuffle-worker/storage/journal-records.ts'
 import {
   decodeLogRecordHeader,
@@ -108,36 +105,6 @@ test('a descriptor of any JSON is read or refused by name', () => {
   fc.assert(
     fc.property(fc.json(), (text) => {
       onlyOurErrors(() => decodeShuffleDescriptor(text))
-    }),
-    fuzzBudget(),
-  )
-})
-
-test.each<[string, (input: OptionInput) => unknown]>([
-  ['manager', (input) => parseOptions(managerOptions, input)],
-  ['worker', (input) => parseOptions(workerOptions, input)],
-])('any configuration of the %s is read or refused in words', (section, parse) => {
-  const line = fc.tuple(
-    fc.constantFrom('port', 'host', 'memory', 'cluster-id', 'data-directories', 'placement', 'x'),
-    fc.oneof(fc.constantFrom('64mb', '15s', '0', '-1', '[a]', '{a: b}', '~', '&a *a'), fc.string()),
-  )
-  const yaml = fc
-    .array(line, { maxLength: 8 })
-    .map((lines) =>
-      [
-        'remote-shuffle:',
-        `  ${section}:`,
-        ...lines.map(([name, value]) => `    ${name}: ${value}`),
-      ].join('\n'),
-    )
-  const flag = fc.oneof(
-    fc.string().map((text) => `--${text}`),
-    fc.constantFrom('--memory', '--memory=1', '--port=70000', '--no-metrics-need-token', '--'),
-    fc.string(),
-  )
-  fc.assert(
-    fc.property(fc.oneof(yaml, fc.string()), fc.array(flag, { maxLength: 5 }), (yamlText, argv) => {
-      onlyOurErrors(() => parse({ yamlText, argv }))
     }),
     fuzzBudget(),
   )

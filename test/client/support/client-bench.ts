@@ -157,7 +157,7 @@ export class ClientBench {
 export const jobId = parseJobId('job-1')
 
 export function descriptorOf(
-  worker: FakeWorker,
+  worker: Pick<FakeWorker, 'workerId' | 'host' | 'port'>,
   options: Partial<ShuffleDescriptor> & {
     readonly partitionIndex?: number
     readonly attempt?: number
