@@ -21,8 +21,10 @@ export interface CreditGranterOptions {
   readonly source: BufferSource
   /** Most buffers that all regions of this disk hold together. */
   readonly shareBuffers: number
-  /** A region opens with this many, or with all it can use when that is fewer. */
+  /** A region is kept at this many, or at all it can use when that is fewer. */
   readonly minimumBuffers: number
+  /** A region that is likely to use more opens with so many; as with the minimum when not given. */
+  readonly firstGrantBuffers?: number
   /** What a region grows to while no other waits. */
   readonly targetBuffers: number
   /** Most regions that hold credit at a time. */
@@ -36,6 +38,8 @@ export interface RegionDemand {
   readonly jobId: JobId
   /** Most buffers that the whole region can still use; 0 for an empty region. */
   readonly neededBuffers: number
+  /** What it is likely to use in all; as `neededBuffers` when not given. */
+  readonly likelyBuffers?: number
   /** Called with each grant, after the buffers are in hand; the first may be during `enter`. */
   readonly onGrant: (count: number) => void
 }
@@ -58,6 +62,7 @@ export interface RegionCredit {
 
 interface Region {
   readonly jobId: JobId
+  readonly likely: number
   needed: number
   readonly onGrant: (count: number) => void
   readonly buffers: PooledBuffer[]
@@ -82,6 +87,10 @@ export class CreditGranter {
     assert(
       options.shareBuffers >= options.minimumBuffers,
       'the share of a disk holds at least one region',
+    )
+    assert(
+      (options.firstGrantBuffers ?? 0) <= options.shareBuffers,
+      'the share of a disk holds the first grant',
     )
     this.#options = options
   }
@@ -123,6 +132,7 @@ export class CreditGranter {
   enter(demand: RegionDemand): RegionCredit {
     const region: Region = {
       jobId: demand.jobId,
+      likely: demand.likelyBuffers ?? demand.neededBuffers,
       needed: demand.neededBuffers,
       onGrant: demand.onGrant,
       buffers: [],
@@ -159,8 +169,8 @@ export class CreditGranter {
     this.#isShort = false
     let region = this.#waiting[0]
     while (region !== undefined && this.#open.size < this.#options.openRegionsMax) {
-      const minimum = this.#minimumOf(region)
-      if (minimum > 0 && !this.#grant(region, minimum)) {
+      const first = this.#firstOf(region)
+      if (first > 0 && !this.#grant(region, first)) {
         this.#isShort = true
         return
       }
@@ -183,6 +193,13 @@ export class CreditGranter {
 
   #minimumOf(region: Region): number {
     return Math.min(this.#options.minimumBuffers, region.needed)
+  }
+
+  /** All that a small region uses at once: it then lies in one write, and costs one message. */
+  #firstOf(region: Region): number {
+    const { minimumBuffers, firstGrantBuffers = minimumBuffers } = this.#options
+    const wanted = Math.max(minimumBuffers, Math.min(firstGrantBuffers, region.likely))
+    return Math.min(wanted, region.needed)
   }
 
   #grant(region: Region, count: number): boolean {

@@ -47,6 +47,8 @@ const ssd = { minimumBuffers: 8, targetBytes: 2 * mebibyte, batchBytes: mebibyte
 /** HDD: pieces of 4 MiB, one region at a time; up to four fill meanwhile. */
 const hdd = { minimumBytes: 4 * mebibyte, targetBytes: 8 * mebibyte, batchBytes: 4 * mebibyte }
 const hddOpenRegionsMax = 4
+/** What the first grants leave room for: so many clients that are slow to use theirs stop nobody. */
+const regionsAtOnceMin = 64
 const turnIdleMs = 1000
 /** A suspect disk is looked at again so often. */
 const suspendedRetryMs = 1000
@@ -246,6 +248,13 @@ export class WriteService {
         },
         shareBuffers,
         minimumBuffers,
+        firstGrantBuffers: Math.max(
+          minimumBuffers,
+          Math.min(
+            Math.ceil(kind.batchBytes / ledger.bufferSizeBytes),
+            Math.floor(shareBuffers / regionsAtOnceMin),
+          ),
+        ),
         targetBuffers,
         openRegionsMax: isHdd ? hddOpenRegionsMax : shareBuffers,
         isSuspended: () => directory.health !== 'healthy',

@@ -26,6 +26,9 @@ export interface WritingRegionOptions {
   readonly onFailed: (error: unknown) => void
 }
 
+/** Bodies are mostly well filled: buffers that a region takes over those that its bytes would fill. */
+const likelyFill = 1.25
+
 export class WritingRegion {
   readonly #options: WritingRegionOptions
   readonly #turn: RegionTurn | undefined
@@ -57,6 +60,7 @@ export class WritingRegion {
     this.#credit = writes.granter.enter({
       jobId: writer.key.jobId,
       neededBuffers: this.#neededBuffers(),
+      likelyBuffers: Math.ceil((likelyFill * this.#leftBytes) / this.#options.bufferSizeBytes) + 1,
       onGrant: (count) => {
         this.#progress?.progress()
         onGrant(count)

@@ -41,6 +41,22 @@ describe('credit granter', () => {
     expect(source.used).toBe(16)
   })
 
+  it('opens a region with all that it is likely to use, up to the first grant', () => {
+    const source = new CountingSource(100)
+    const granter = make({ source, firstGrantBuffers: 20, targetBuffers: 8 })
+    const first = (demand: { readonly neededBuffers: number; readonly likelyBuffers: number }) => {
+      const grants: number[] = []
+      const credit = granter.enter({ jobId, ...demand, onGrant: (count) => grants.push(count) })
+      credit.close()
+      return grants
+    }
+    expect(first({ neededBuffers: 24, likelyBuffers: 14 })).toEqual([14])
+    expect(first({ neededBuffers: 90, likelyBuffers: 60 })).toEqual([20])
+    expect(first({ neededBuffers: 12, likelyBuffers: 2 })).toEqual([8])
+    expect(first({ neededBuffers: 5, likelyBuffers: 6 })).toEqual([5])
+    expect(source.used).toBe(0)
+  })
+
   it('says how many regions wait for memory, and not those that wait for their turn', () => {
     const short = make({ source: new CountingSource(10), targetBuffers: 8 })
     for (let count = 0; count < 3; count++) enter(short, 50)
