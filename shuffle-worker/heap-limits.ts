@@ -12,7 +12,7 @@ import { setFlagsFromString } from 'node:v8'
 const heapGrowingPercent = 40
 
 /** For a worker that starts itself, or is started by a command: settled when the heap is made. */
-export const workerNodeFlags: readonly string[] = ['--max-semi-space-size=8']
+export const workerNodeFlags: readonly string[] = ['--max-semi-space-size=4']
 
 export function limitHeapGrowth(setFlags: (flags: string) => void = setFlagsFromString): void {
   setFlags(`--heap-growing-percent=${String(heapGrowingPercent)}`)

@@ -22,7 +22,7 @@ import {
 import { limitHeapGrowth, workerNodeFlags } from './heap-limits.ts'
 import { checkDescriptors, threadPoolSize, threadsNeeded } from './process-limits.ts'
 import { diskOperationsInFlightMax } from './storage/disk-operation.ts'
-import { ShuffleWorker } from './worker.ts'
+import type { ShuffleWorker } from './worker.ts'
 
 interface Configuration {
   readonly parsed: ParsedOptions<typeof workerOptions.options>
@@ -68,7 +68,9 @@ async function runHere(configuration: Configuration): Promise<number> {
   try {
     const facts = () => processFacts(readLimits())
     const place = { world: realWorld(), options, directories, token, logger }
-    worker = await ShuffleWorker.start({ ...place, settings, facts })
+    // Not before it is sure that it runs here: one that only starts a child stays small.
+    const services = await import('./worker.ts')
+    worker = await services.ShuffleWorker.start({ ...place, settings, facts })
   } catch (error) {
     process.stderr.write(`sluice worker: ${messageOf(error)}\n`)
     return isShuffleError(error, 'INVALID_ARGUMENT') ? 2 : 1

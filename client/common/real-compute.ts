@@ -1,7 +1,7 @@
 // The real Compute: LZ4 on Node's thread pool through lz4-napi. Its block format is the
 // uncompressed size as u32, little-endian, and then the raw block; ours is the raw block alone.
 
-import { compress, compressSync, uncompress, uncompressSync } from 'lz4-napi'
+import type * as Lz4 from 'lz4-napi'
 import type { Compute } from './compute.ts'
 import { ShuffleError } from './errors.ts'
 
@@ -14,10 +14,21 @@ const expansionMax = 255
  */
 const inlineBytesMax = 4096
 
+/** Loaded with the first block: a worker passes blocks through and never needs its memory. */
+let loaded: typeof Lz4 | undefined
+
+async function load(): Promise<typeof Lz4> {
+  loaded = await import('lz4-napi')
+  return loaded
+}
+
 export const realCompute: Compute = {
   async compress(bytes) {
+    const lz4 = loaded ?? (await load())
     const sized =
-      bytes.byteLength <= inlineBytesMax ? compressSync(toBuffer(bytes)) : await compress(bytes)
+      bytes.byteLength <= inlineBytesMax
+        ? lz4.compressSync(toBuffer(bytes))
+        : await lz4.compress(bytes)
     return sized.subarray(sizePrefixBytes)
   },
 
@@ -28,9 +39,10 @@ export const realCompute: Compute = {
     const sized = Buffer.allocUnsafe(sizePrefixBytes + block.byteLength)
     sized.writeUInt32LE(sizeBytes, 0)
     sized.set(block, sizePrefixBytes)
+    const lz4 = loaded ?? (await load())
     let bytes: Uint8Array
     try {
-      bytes = sizeBytes <= inlineBytesMax ? uncompressSync(sized) : await uncompress(sized)
+      bytes = sizeBytes <= inlineBytesMax ? lz4.uncompressSync(sized) : await lz4.uncompress(sized)
     } catch (error) {
       throw corrupt('is malformed', block, sizeBytes, error)
     }
