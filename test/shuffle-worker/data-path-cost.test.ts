@@ -33,11 +33,11 @@ describe('the cost of the data path', () => {
   it('is bounded in disk calls and in bytes allocated', async () => {
     const counted = await count()
     process.stdout.write(`counted for each GB: ${JSON.stringify(counted)}\n`)
-    expect(counted.writesPerGb).toBeLessThan(1450)
-    expect(counted.readsPerGb).toBeLessThan(1650)
-    expect(counted.diskBytesPerByteRead).toBeLessThan(1.05)
-    expect(counted.allocatedPerGbWritten).toBeLessThan(0.45 * gigabyte)
-    expect(counted.allocatedPerGbRead).toBeLessThan(0.45 * gigabyte)
+    expect(counted.writesPerGb).toBeLessThan(1400)
+    expect(counted.readsPerGb).toBeLessThan(1600)
+    expect(counted.diskBytesPerByteRead).toBeLessThan(1.02)
+    expect(counted.allocatedPerGbWritten).toBeLessThan(0.36 * gigabyte)
+    expect(counted.allocatedPerGbRead).toBeLessThan(0.36 * gigabyte)
   })
 })
 
