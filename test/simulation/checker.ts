@@ -9,11 +9,13 @@ import { clusterId, clusterToken, managerUrl, type Cluster } from './cluster.ts'
 import type { FaultInjector } from './fault-injector.ts'
 import type { SimJob } from './job.ts'
 import { SimProcess } from './process.ts'
+import type { Truth } from './truth.ts'
 
 export interface CheckerContext {
   readonly cluster: Cluster
   readonly jobs: () => readonly SimJob[]
   readonly injector: FaultInjector
+  readonly truth: Truth
   readonly logger: Logger
 }
 
@@ -35,6 +37,7 @@ export class Checker {
   /** What must hold at every moment. */
   *broken(): Generator<string, void> {
     yield* this.#memory()
+    yield* this.#commits()
     yield* this.#waits()
     yield* this.#calls()
     yield* this.#stuckDisks()
@@ -104,6 +107,20 @@ export class Checker {
         if (used < 0 || used > bound) {
           yield `${worker.host}: ${purpose} memory ${String(used)} of ${String(bound)}`
         }
+      }
+    }
+  }
+
+  /** Only what its producer has finished is committed. */
+  *#commits(): Generator<string, void> {
+    const { cluster, truth } = this.#context
+    for (const worker of cluster.workers) {
+      if (!worker.isUp) continue
+      for (const { key, state } of worker.running!.store.list()) {
+        if (state !== 'committed') continue
+        const attempt = truth.of(key)
+        if (attempt?.state !== 'writing' && attempt?.state !== 'failed') continue
+        yield `${worker.host} has committed ${partitionKeyText(key)}, which is ${attempt.state}`
       }
     }
   }

@@ -67,6 +67,8 @@ export class FaultInjector {
   readonly damagedHosts = new Set<string>()
   /** Machines on which committed data may be gone: PARTITION_NOT_FOUND may come from there. */
   readonly lostHosts = new Set<string>()
+  /** Machines with a disk that has refused, or may have refused, what was asked of it. */
+  readonly sickHosts = new Set<string>()
   /** Files of failed writes may stay until the next start. */
   hasBlockedDeletion = false
 
@@ -243,6 +245,7 @@ export class FaultInjector {
           .filesBelow(directory)
           .reduce((sum, path) => sum + (disk.contentOf(path)?.byteLength ?? 0), 0)
         this.#hit(fault)
+        this.sickHosts.add(this.#worker(fault).host)
         disk.setCapacity(directory, used + fault.after * 64)
         this.#later(fault.durationMs, () => {
           disk.setCapacity(directory, plentyBytes)
@@ -256,7 +259,7 @@ export class FaultInjector {
         const { directory } = this.#directory(fault)
         const isOfWrite = fault.other % 3 !== 0
         this.#rule(
-          { ...fault, after: isOfWrite ? fault.after % 3 : fault.after },
+          { ...fault, after: fault.after % (isOfWrite ? 2 : 6) },
           {
             fault: { kind: 'error', code: 'EIO', losesContent: isOfWrite },
             operation: 'close',
@@ -539,7 +542,8 @@ export class FaultInjector {
     const { disk, directory } = this.#directory(fault)
     const worker = this.#worker(fault)
     // A disk that fails for long enough has lost what is on it.
-    this.lostHosts.add(this.#worker(fault).host)
+    this.lostHosts.add(worker.host)
+    this.sickHosts.add(worker.host)
     this.hasBlockedDeletion = true
     const untilMs = this.#context.virtual.clock.nowMs() + fault.durationMs + touchedAfterMs
     this.#touched.set(`${worker.host} ${directory}`, untilMs)

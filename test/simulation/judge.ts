@@ -1,6 +1,7 @@
 // Whether an error may reach the runtime. An error is an answer only where something has happened that
 // can cause it; without a cause it is a finding.
 
+import type { LogFields } from '../../client/common/log.ts'
 import type { FaultInjector } from './fault-injector.ts'
 import type { ErrorPlace } from './job.ts'
 import { textOf } from './job.ts'
@@ -20,6 +21,12 @@ const never = new Set([
 const ofDamage = new Set(['DATA_CORRUPT', 'COUNT_MISMATCH'])
 /** The job itself releases what is being read. */
 const ofRelease = new Set(['PARTITION_RELEASED', 'PARTITION_NOT_FOUND'])
+
+export interface LogLine {
+  readonly level: string
+  readonly message: string
+  readonly fields: LogFields
+}
 
 export class Judge {
   readonly #plan: Plan
@@ -52,8 +59,16 @@ export class Judge {
     return undefined
   }
 
-  isLogAllowed(message: string, host: string): boolean {
-    return message === 'a partition is lost' && this.#injector.lostHosts.has(host)
+  /** Whether a line of the log says that something is wrong which nothing has caused. */
+  isLogBad(line: LogLine, host: string): boolean {
+    const { level, message, fields } = line
+    const isOpened = message === 'a data directory is open'
+    const isLoss = message === 'a partition is lost' || (isOpened && fields['lost'] !== 0)
+    if (isLoss) return !this.#injector.lostHosts.has(host)
+    if (message.endsWith('could not be written to any disk: a restart forgets it')) {
+      return !this.#injector.sickHosts.has(host)
+    }
+    return level === 'error' || Object.values(fields).some(isAssertion)
   }
 
   #isDamaged({ attempt }: ErrorPlace): boolean {
@@ -70,4 +85,8 @@ export class Judge {
     if (ofRelease.has(code) && (isReleasing || isEager)) return true
     return isEager && code === 'PARTITION_NOT_READY'
   }
+}
+
+function isAssertion(value: unknown): boolean {
+  return String(value).includes('AssertionFailure')
 }

@@ -10,6 +10,9 @@ export const quickMutants: readonly string[] = [
   'order-broken-inside-range',
   'lost-release',
   'rename-before-data',
+  'reader-served-partial',
+  'released-partition-adopted',
+  'leaked-buffer-on-close-while-opening',
 ]
 
 export interface Hunt {

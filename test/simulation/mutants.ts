@@ -232,10 +232,10 @@ export const mutants: readonly Mutant[] = [
     install: patched(CreditShares, 'acquireInitial', async (original, _self, args) => {
       const [{ signal }] = args as [{ readonly signal: AbortSignal }]
       const buffers = (await original(...args)) as { bytes: Uint8Array; recycle: () => void }[]
-      return buffers.map(({ bytes, recycle }) => ({
-        bytes,
+      return buffers.map((buffer) => ({
+        bytes: buffer.bytes,
         recycle: () => {
-          if (!signal.aborted) recycle()
+          if (!signal.aborted) buffer.recycle()
         },
       }))
     }),

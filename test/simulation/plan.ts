@@ -110,7 +110,7 @@ function drawJobs(random: VirtualRandom, cluster: ClusterPlan): readonly JobPlan
 function drawStages(random: VirtualRandom, cluster: ClusterPlan): readonly StagePlan[] {
   const stageCount = pick(random, [2, 2, 2, 3])
   return Array.from({ length: stageCount }, (_, index) => {
-    const taskCount = 1 + random.integer(4)
+    const taskCount = pick(random, [1, 1, 2, 2, 3, 4])
     const isLast = index === stageCount - 1
     return {
       taskCount,
@@ -130,7 +130,7 @@ function drawStages(random: VirtualRandom, cluster: ClusterPlan): readonly Stage
 }
 
 function drawShape(random: VirtualRandom, cluster: ClusterPlan): OutputShape {
-  const recordCount = pick(random, [0, 1, 10, 60, 150, 400])
+  const recordCount = pick(random, [0, 1, 10, 60, 200, 500])
   const isHuge = recordCount > 0 && random.chance(0.15)
   return {
     recordCount,

@@ -121,6 +121,7 @@ export class Simulation {
       cluster: this.cluster,
       jobs: () => this.jobs,
       injector: this.#injector,
+      truth: this.truth,
       logger: this.#loggerOf('watcher', {}),
     })
     this.jobs = plan.jobs.map(
@@ -320,8 +321,7 @@ export class Simulation {
       else if (this.#options.isVerbose === true) this.#options.onEvent?.(line)
       const code = all['code']
       if (typeof code === 'string') this.coverage.error(code)
-      const isBroken = level === 'error' || line.includes('AssertionFailure')
-      if (!isBroken || this.#judge.isLogAllowed(message, host)) return
+      if (!this.#judge.isLogBad({ level, message, fields: all }, host)) return
       this.find(line)
       // Where in the code is nothing that another process must agree on.
       for (const value of Object.values(all)) {
