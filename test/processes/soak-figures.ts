@@ -7,11 +7,6 @@ import { scrape, type ClusterProcess } from '../support/cluster.ts'
 
 export type Figures = Readonly<Record<string, number>>
 
-interface Sample {
-  readonly atMs: number
-  readonly figures: Figures
-}
-
 export interface Comparison {
   readonly name: string
   readonly first: number
@@ -27,37 +22,56 @@ const workerMemoryBytes = 64 * 1024 * 1024
 export class SoakFigures {
   readonly #worker: ClusterProcess
   readonly #environment: ShuffleEnvironment
-  readonly #samples: Sample[] = []
+  /** The highest of each figure in the two halves; nothing that grows with the length of the run. */
+  readonly #highest = { first: new Map<string, number>(), second: new Map<string, number>() }
+  readonly #middleMs: number
+  #sampleCount = 0
   /** What did not hold. */
   readonly wrong: string[] = []
 
-  constructor(of: { readonly worker: ClusterProcess; readonly environment: ShuffleEnvironment }) {
+  constructor(of: {
+    readonly worker: ClusterProcess
+    readonly environment: ShuffleEnvironment
+    readonly middleMs: number
+  }) {
     this.#worker = of.worker
+    this.#middleMs = of.middleMs
     this.#environment = of.environment
   }
 
   get sampleCount(): number {
-    return this.#samples.length
+    return this.#sampleCount
   }
 
   async sample(atMs: number): Promise<void> {
     global.gc?.()
     const metrics = await metricsOf(this.#worker.httpUrl)
     await this.#check(metrics)
-    this.#samples.push({ atMs, figures: { ...this.#ofWorker(metrics), ...this.#ofClient() } })
+    this.#note(atMs, { ...this.#ofWorker(metrics), ...this.#ofClient() })
+    this.#sampleCount += 1
   }
 
-  compare(middleMs: number): readonly Comparison[] {
-    const highest = (name: string, isFirst: boolean) =>
-      this.#samples
-        .filter(({ atMs }) => atMs < middleMs === isFirst)
-        .reduce((most, { figures }) => Math.max(most, figures[name] ?? 0), 0)
-    return Object.keys(this.#samples[0]?.figures ?? {}).map((name) => {
-      const first = highest(name, true)
-      const second = highest(name, false)
+  /** While the soak itself has no records in hand: what is left is the client's, and the harness's code. */
+  sampleBetweenJobs(atMs: number): void {
+    global.gc?.()
+    this.#note(atMs, { 'client heap': process.memoryUsage().heapUsed })
+  }
+
+  compare(): readonly Comparison[] {
+    const { first: before, second: after } = this.#highest
+    return [...before.keys()].map((name) => {
+      const first = before.get(name) ?? 0
+      const second = after.get(name) ?? 0
       const ratio = first === 0 ? (second === 0 ? 1 : Infinity) : second / first
       return { name, first, second, ratio }
     })
+  }
+
+  #note(atMs: number, figures: Figures): void {
+    const highest = atMs < this.#middleMs ? this.#highest.first : this.#highest.second
+    for (const [name, value] of Object.entries(figures)) {
+      highest.set(name, Math.max(highest.get(name) ?? 0, value))
+    }
   }
 
   #ofWorker({ sums, series }: Metrics): Figures {
@@ -73,7 +87,7 @@ export class SoakFigures {
   #ofClient(): Figures {
     return {
       ...ofProcess('client', process.pid),
-      'client heap': process.memoryUsage().heapUsed,
+      'client heap with its records': process.memoryUsage().heapUsed,
       'client timers': process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length,
       'client waiters': this.#environment.statistics().waiters.length,
     }

@@ -34,8 +34,11 @@ const progressEveryMs = 60_000
 /** So that a machine that others use too stays usable. */
 const pauseBetweenJobsMs = 100
 const attemptsMax = 40
-/** How many waits a sample meets is chance; that each ends in time is looked at instead. */
-const ofTheMoment = ['worker waiters', 'client waiters']
+/**
+ * Shown, not judged. How many waits a sample meets is chance: that each ends in time is looked at instead;
+ * so is how much of its own records the soak has in hand: between two jobs it has none.
+ */
+const ofTheMoment = ['worker waiters', 'client waiters', 'client heap with its records']
 /** For a process to end by itself; it drains first. */
 const endForMs = 90_000
 
@@ -51,7 +54,11 @@ const cluster = await TestCluster.start({
   ],
 })
 const client = await EmbeddedClient.start({ managerUrl: cluster.managerUrl, jobId: 'soak' })
-const figures = new SoakFigures({ worker: cluster.worker(0), environment: client.environment })
+const figures = new SoakFigures({
+  worker: cluster.worker(0),
+  environment: client.environment,
+  middleMs: lengthMs / 2,
+})
 const neverRestarted = cluster.worker(0).run?.pid
 const startedMs = performance.now()
 const counts = {
@@ -104,6 +111,7 @@ async function runJobs(): Promise<void> {
     await client.master.unregisterJob(jobId)
     counts.jobs += 1
     await pause(pauseBetweenJobsMs)
+    figures.sampleBetweenJobs(performance.now() - startedMs)
   }
 }
 
@@ -255,6 +263,9 @@ async function sample(): Promise<void> {
   while (!isOver()) {
     await pause(sampleEveryMs)
     await figures.sample(performance.now() - startedMs)
+    for (const { run } of [cluster.manager, ...cluster.workers]) {
+      if (run !== undefined) run.stderr = ''
+    }
     if (performance.now() - toldMs < progressEveryMs) continue
     toldMs = performance.now()
     const minute = ((toldMs - startedMs) / 60_000).toFixed(0)
@@ -293,8 +304,7 @@ async function nothingIsLeft(): Promise<void> {
 
 /** The highest of the second half against the highest of the first. */
 function judge(): void {
-  const middleMs = lengthMs / 2
-  for (const { name, first, second, ratio } of figures.compare(middleMs)) {
+  for (const { name, first, second, ratio } of figures.compare()) {
     process.stdout.write(
       `${name}: ${String(first)} in the first half, ${String(second)} in the second, ${ratio.toFixed(3)}\n`,
     )
