@@ -30,7 +30,7 @@ export interface ReadChannelOptions {
   readonly waiters: WaiterRegister
   readonly sink: ReadSink
   readonly openTimeoutMs: number
-  /** Longest time with credit and without a frame. */
+  /** Longest time without a frame while it is the worker's turn to send one. */
   readonly idleTimeoutMs: number
   readonly fields: ErrorFields
 }
@@ -373,11 +373,18 @@ export class ReadChannel implements CreditTaker {
     })
     this.#idle = idle
     idle.promise.catch((error: unknown) => {
-      // A consumer that gives no credit waits for itself; one with nothing listed, for its producers.
-      const waits = this.#reserved.length > 0 && this.#listed.size > 0
-      if (this.#channel !== undefined && !waits) this.#watchFrames()
+      if (this.#channel !== undefined && !this.#isWorkersTurn) this.#watchFrames()
       else this.#fail(error)
     })
+  }
+
+  /**
+   * Not while a consumer that gives no credit for what the worker has waits for itself, or one with
+   * nothing listed for its producers. A worker that says it has nothing more owes the end.
+   */
+  get #isWorkersTurn(): boolean {
+    if (this.#listed.size === 0) return this.#isListEnded
+    return this.#reserved.length > 0 || this.#backlogLeft === 0
   }
 
   #fail(error: unknown): void {

@@ -114,6 +114,37 @@ describe('a read channel', () => {
     expect(outcome).toMatch(/^PROTOCOL.*1025/)
   })
 
+  test('whose worker says that nothing more comes, and sends no end, is opened again', async () => {
+    let openedAgain = 0
+    for (let seed = 1; seed <= 10; seed += 1) {
+      const bench = new ClientBench({ seed })
+      const worker = await bench.startWorker('w1')
+      const descriptor = descriptorOf(worker)
+      const texts = Array.from({ length: 100 }, () =>
+        bench.world.random.bytes(150).toString('base64'),
+      )
+      await bench.drive(
+        bench.write(descriptor, async (partition) => {
+          for (const text of texts) await emitText(partition, 0, text)
+        }),
+      )
+      // At some seeds just when the first credit is used up: then none is left, and none is granted.
+      let lies = 0
+      onReadEnd(worker, ({ protocol }, channelId) => {
+        lies += 1
+        if (lies === 1) protocol.send(messages.Backlog, channelId, { bufferCount: 0 })
+        return false
+      })
+      const gate = bench.createGate([wholeInput(descriptor)])
+      const received = await bench.drive(readAll(gate))
+      expect(received.get('0/0')).toEqual(texts)
+      openedAgain += lies - 1
+      await bench.drive(gate.close())
+      await bench.atRest([worker])
+    }
+    expect(openedAgain).toBeGreaterThan(0)
+  })
+
   test('that the worker closes is opened again', async () => {
     let closed = 0
     const { outcome, worker } = await readFrom((closing) => {

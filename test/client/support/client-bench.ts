@@ -43,9 +43,11 @@ export class ClientBench {
       readonly seed?: number
       readonly settings?: Partial<EnvironmentOptions>
       readonly token?: string
+      /** With workers that are not fake ones; a new one unless given. */
+      readonly world?: VirtualWorld
     } = {},
   ) {
-    this.world = new VirtualWorld({ seed: options.seed ?? 1 })
+    this.world = options.world ?? new VirtualWorld({ seed: options.seed ?? 1 })
     this.process = this.world.start('task')
     this.settings = { ...defaultEnvironmentOptions, ...options.settings }
     this.waiters = new WaiterRegister({ clock: this.process.clock })
