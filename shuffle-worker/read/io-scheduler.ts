@@ -212,6 +212,7 @@ export class IoScheduler implements SweepScheduler {
     // Now and then all are asked, so that it is known how long each has waited.
     const mayStop = nowMs - this.#allAskedMs < askAllAfterMs
     const nearest = this.#files.firstWantedFrom(this.#cursorOrder)
+    if (mayStop && nearest !== undefined && this.#isForOne(nearest, nowMs)) return nearest
     for (const list of this.#files.lists) {
       const roomBytes = list.channel.roomBytes(list)
       if (!this.#canServe(list, roomBytes, nowMs)) continue
@@ -221,6 +222,15 @@ export class IoScheduler implements SweepScheduler {
     }
     this.#allAskedMs = nowMs
     return behind ?? first
+  }
+
+  /** Whether one channel alone wants the nearest file, and can take something of it now. */
+  #isForOne(nearest: MapPartition, nowMs: number): boolean {
+    const only = this.#files.onlyListOf(nearest)
+    if (only === undefined) return false
+    const roomBytes = only.channel.roomBytes(only)
+    if (!this.#canServe(only, roomBytes, nowMs)) return false
+    return only.nextFrom(this.#cursorOrder, roomBytes) === nearest
   }
 
   #canServe(list: DiskList, roomBytes: number, nowMs: number): boolean {

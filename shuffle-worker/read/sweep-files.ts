@@ -36,7 +36,7 @@ export class SweepFiles {
 
   listed(list: DiskList, partition: MapPartition): void {
     this.#lists.add(list)
-    this.#wanted.add(partition)
+    this.#wanted.add(partition, list)
     const file = this.#files.get(partition)
     if (file !== undefined) file.listedCount += 1
   }
@@ -75,7 +75,7 @@ export class SweepFiles {
 
   /** Makes the cursors of all channels that have it in their list and can take something now. */
   begin(file: SweepFile): void {
-    for (const list of this.#lists) {
+    for (const list of this.#listsOf(file.partition)) {
       if (file.listedCount === 0) break
       for (const cursor of list.begin(file.partition)) {
         file.wants.set(cursor, list)
@@ -103,11 +103,18 @@ export class SweepFiles {
   nextFrom(fileOrder: number): MapPartition | undefined {
     const first = this.firstWantedFrom(fileOrder)
     let next: MapPartition | undefined
+    const only = first === undefined ? undefined : this.onlyListOf(first)
+    if (only?.nextFrom(fileOrder) === first) return first
     for (const list of this.#lists) {
       next = earlier(next, list.nextFrom(fileOrder))
       if (next === first) break
     }
     return next
+  }
+
+  /** The one channel's that wants it; undefined where several do. */
+  onlyListOf(partition: MapPartition): DiskList | undefined {
+    return this.#wanted.onlyListOf(partition)
   }
 
   /** The first that some channel wants, whether it can take something of it now or not. */
@@ -129,6 +136,11 @@ export class SweepFiles {
     this.#files.clear()
     this.#lists.clear()
     this.#wanted.clear()
+  }
+
+  #listsOf(partition: MapPartition): Iterable<DiskList> {
+    const only = this.onlyListOf(partition)
+    return only === undefined ? this.#lists : [only]
   }
 
   #leave(list: DiskList, file: SweepFile | undefined): void {
