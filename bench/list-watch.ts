@@ -31,13 +31,22 @@ export class ListWatch {
 
   async #watch(): Promise<void> {
     while (!this.#isStopped) {
-      const counters = await this.#counters()
+      const counters = await this.#look()
       const listed = counters.get(listedName) ?? 0
       if (listed > this.#listed) {
         this.#listed = listed
         this.#controlBytes = counters.get(controlName) ?? NaN
       }
       await sleep(intervalMs)
+    }
+  }
+
+  /** A look that a busy worker cut off is left out; that it is gone its readers find out. */
+  async #look(): Promise<ReadonlyMap<string, number>> {
+    try {
+      return await this.#counters()
+    } catch {
+      return new Map()
     }
   }
 }
