@@ -54,7 +54,10 @@ export class SoakFigures {
   /** While the soak itself has no records in hand: what is left is the client's, and the harness's code. */
   sampleBetweenJobs(atMs: number): void {
     global.gc?.()
-    this.#note(atMs, { 'client heap': process.memoryUsage().heapUsed })
+    this.#note(atMs, {
+      'client heap': process.memoryUsage().heapUsed,
+      'client timers': timerCount(),
+    })
   }
 
   compare(): readonly Comparison[] {
@@ -88,7 +91,7 @@ export class SoakFigures {
     return {
       ...ofProcess('client', process.pid),
       'client heap with its records': process.memoryUsage().heapUsed,
-      'client timers': process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length,
+      'client timers of a job': timerCount(),
       'client waiters': this.#environment.statistics().waiters.length,
     }
   }
@@ -140,6 +143,10 @@ function ofProcess(name: string, pid: number): Figures {
     [`${name} descriptors`]: links.length,
     [`${name} sockets`]: links.filter((link) => link.startsWith('socket:')).length,
   }
+}
+
+function timerCount(): number {
+  return process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
 }
 
 function linkOf(pid: number, fd: string): string {

@@ -35,10 +35,16 @@ const progressEveryMs = 60_000
 const pauseBetweenJobsMs = 100
 const attemptsMax = 40
 /**
- * Shown, not judged. How many waits a sample meets is chance: that each ends in time is looked at instead;
- * so is how much of its own records the soak has in hand: between two jobs it has none.
+ * Shown, not judged: how many waits, each with its timer, a sample meets is chance, and that each ends in
+ * time is looked at instead; so is how much of its own records the soak has in hand. Between two jobs it
+ * has neither, and heap and timers of the client are judged then.
  */
-const ofTheMoment = ['worker waiters', 'client waiters', 'client heap with its records']
+const ofTheMoment = [
+  'worker waiters',
+  'client waiters',
+  'client timers of a job',
+  'client heap with its records',
+]
 /** For a process to end by itself; it drains first. */
 const endForMs = 90_000
 
