@@ -43,7 +43,8 @@ export class ReadChannel implements CreditTaker {
   readonly #listed = new Map<number, InputPartition>()
   readonly #openRuns = new Set<InputPartition>()
   readonly #segments = new SegmentReader()
-  readonly #entries = new EntryReader('PROTOCOL')
+  /** The worker hands on what is stored without a look into it: damage is of the disk. */
+  readonly #entries = new EntryReader('DATA_CORRUPT')
   readonly #reserved: PooledBuffer[]
   readonly #ended: Waiter<undefined>
   #channel: Channel | undefined
