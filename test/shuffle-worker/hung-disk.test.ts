@@ -203,6 +203,9 @@ describe.each(kinds)('one %s of three hung under full load', (kind) => {
     await load.worker.expectNothingHeld()
     load.client.connections.close()
     await clock.drive(load.worker.worker.stop())
+    // A stop does not wait for the probe of a disk.
+    await clock.advance(diskTimeoutMs)
+    expect(load.worker.world.disk('worker').openFileCount).toBe(0)
     // What could not be deleted while the disk was silent, the next start deletes.
     await clock.drive(load.startStoreAgain())
     const left = load.worker.world.disk('worker').filesBelow('/')

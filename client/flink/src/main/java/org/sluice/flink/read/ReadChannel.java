@@ -35,7 +35,6 @@ final class ReadChannel implements ChannelHandler {
   private long backlogLeft;
   private boolean isDead;
   private volatile long lastFrameNanos = System.nanoTime();
-  private volatile boolean hasCredit = true;
 
   ReadChannel(
       GateQueue queue,
@@ -112,7 +111,6 @@ final class ReadChannel implements ChannelHandler {
   /** Only while it has backlog, and is therefore alive. */
   void reserve(NetworkBuffer buffer) {
     reserved.add(buffer);
-    hasCredit = true;
   }
 
   void grant(int credit) {
@@ -121,9 +119,16 @@ final class ReadChannel implements ChannelHandler {
 
   // --- any thread ---
 
-  /** How long it has had credit without any frame. */
+  /**
+   * How long nothing came while it was the worker's turn: not while a consumer without memory gives
+   * no credit for what the worker has. A worker that says it has nothing more owes the end.
+   */
   long silentMs() {
-    return hasCredit ? TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - lastFrameNanos) : 0;
+    boolean isWorkersTurn;
+    synchronized (memory.lock()) {
+      isWorkersTurn = !reserved.isEmpty() || backlogLeft == 0;
+    }
+    return isWorkersTurn ? TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - lastFrameNanos) : 0;
   }
 
   /** Gives it up; what it reserved goes back. Idempotent. */
@@ -169,7 +174,6 @@ final class ReadChannel implements ChannelHandler {
     synchronized (memory.lock()) {
       wasDead = isDead;
       buffer = bodyLength > bufferSize ? null : reserved.poll();
-      hasCredit = !reserved.isEmpty();
     }
     if (buffer == null && !wasDead) {
       lose(

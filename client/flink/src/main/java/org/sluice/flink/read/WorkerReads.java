@@ -206,7 +206,7 @@ final class WorkerReads {
         () -> queue.add(new GateQueue.Due(reader)), Math.max(PAUSE_MS_MIN, reader.pauseMs()));
   }
 
-  /** A channel that has credit and is silent for too long is given up, and opened again. */
+  /** A channel whose worker is silent for too long in its turn is given up, and opened again. */
   private void watch() {
     if (isStopped) {
       return;

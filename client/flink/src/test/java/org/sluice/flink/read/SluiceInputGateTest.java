@@ -374,6 +374,22 @@ class SluiceInputGateTest {
     awaitFirst(MessageType.OPEN_READ);
   }
 
+  @Test
+  @DisplayName("so is one whose worker has said that it has nothing more, and sends no end")
+  void owesTheEnd() throws Exception {
+    f.idleMs = 300;
+    InputPartition input = f.input(0, 0);
+    f.open();
+    FakeWorker.Frame channel = f.opened();
+    channel.reply(MessageType.BACKLOG, 2L);
+    Entries entries = new Entries(input.key).run(0, 0, 0);
+    channel.reply(entries.data("one", false).body(), MessageType.READ_DATA);
+    channel.reply(entries.data("two", true).body(), MessageType.READ_DATA);
+    assertEquals("one", f.nextText());
+    assertEquals("two", f.nextText());
+    assertEquals(channel.channelId, awaitFirst(MessageType.CLOSE_CHANNEL).channelId);
+  }
+
   private FakeWorker.Frame awaitFirst(MessageType type) throws Exception {
     while (true) {
       f.pollUntil("a frame comes", () -> f.worker.frameCount() > 0);
