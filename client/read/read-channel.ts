@@ -230,7 +230,7 @@ export class ReadChannel implements CreditTaker {
     } catch (error) {
       if (!isShuffleError(error, 'DATA_CORRUPT')) throw error
       this.drop(partition)
-      this.#options.sink.onPartitionFailed(partition, error)
+      this.#options.sink.onPartitionFailed(partition, withFields(error, partition.fields))
       return
     }
     this.#countRun(partition)
