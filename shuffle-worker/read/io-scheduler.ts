@@ -10,6 +10,7 @@
 // Owned by the read service. Runs while some channel can take something, else sleeps.
 
 import type { Clock } from '../../client/common/clock.ts'
+import { isShuffleError } from '../../client/common/errors.ts'
 import type { Logger } from '../../client/common/log.ts'
 import type { MapPartition } from '../storage/storage-types.ts'
 import type { SweepScheduler } from './channel-disks.ts'
@@ -81,7 +82,7 @@ export class IoScheduler implements SweepScheduler {
     this.#options = options
     this.#files = new SweepFiles({
       openFilesMax: options.openFilesMax,
-      onFault: this.#onFault,
+      onNotClosed: this.#onNotClosed,
     })
     this.#pipeline = new ReadPipeline({
       memory: options.memory,
@@ -106,7 +107,7 @@ export class IoScheduler implements SweepScheduler {
     const { indexAheadBytesMax, clock } = options
     this.#visitor = new FileVisitor({ ...visits, indexAheadBytesMax })
     const nowMs = () => clock.nowMs()
-    this.#segments = new SegmentVisitor({ ...visits, nowMs, onFault: this.#onFault })
+    this.#segments = new SegmentVisitor({ ...visits, nowMs, onNotClosed: this.#onNotClosed })
   }
 
   get openFileCount(): number {
@@ -155,6 +156,12 @@ export class IoScheduler implements SweepScheduler {
 
   readonly #onFault = (error: unknown): void => {
     this.#options.logger.error({ error }, 'the read scheduler met an unexpected error')
+  }
+
+  /** What was read was read. That the disk fails is its health's to tell. */
+  readonly #onNotClosed = (error: unknown): void => {
+    if (!isShuffleError(error, 'DISK_FAILED', 'NO_SPACE')) this.#onFault(error)
+    else this.#options.logger.debug({ error }, 'a file that was read did not close well')
   }
 
   /** Starts to sweep; when it runs already it looks once more before it ends. */

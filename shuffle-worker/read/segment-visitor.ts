@@ -22,7 +22,7 @@ export interface SegmentVisitorOptions {
   readonly nowMs: () => number
   readonly onSwept: (bytes: number) => void
   /** Whatever goes wrong beside the read itself. */
-  readonly onFault: (error: unknown) => void
+  readonly onNotClosed: (error: unknown) => void
 }
 
 /** So that choosing neighbours doesn't hold up the event loop, however tiny they are. */
@@ -46,7 +46,7 @@ export class SegmentVisitor {
    * so that what is broken fails alone.
    */
   async visit(first: MapPartition): Promise<MapPartition | undefined> {
-    const { pipeline, onSwept, onFault } = this.#options
+    const { pipeline, onSwept, onNotClosed } = this.#options
     if (!isInSegment(first) || first.extent.byteLength > pipeline.readBytesMax) return undefined
     let served: MapPartition | undefined
     try {
@@ -63,7 +63,7 @@ export class SegmentVisitor {
         })
       } finally {
         // Not awaited: a read that hangs keeps the file from closing.
-        pinned.close().catch(onFault)
+        pinned.close().catch(onNotClosed)
       }
     } catch {
       // The visit to the partition itself meets the error again and tells whom it concerns.

@@ -10,7 +10,7 @@ import { WantedFiles } from './wanted-files.ts'
 
 export interface SweepFilesOptions {
   readonly openFilesMax: number
-  readonly onFault: (error: unknown) => void
+  readonly onNotClosed: (error: unknown) => void
 }
 
 export class SweepFiles {
@@ -157,7 +157,7 @@ export class SweepFiles {
 
   #close(file: SweepFile): void {
     this.#opened.delete(file)
-    file.close(this.#options.onFault)
+    file.close(this.#options.onNotClosed)
   }
 }
 

@@ -1,6 +1,7 @@
 // The carousel over partitions in memory: what is read, for whom, in which order.
 
 import { describe, expect, it } from 'vitest'
+import { ShuffleError } from '../../../client/common/errors.ts'
 import { RegionTurns } from '../../../shuffle-worker/write/region-turns.ts'
 import { VirtualClock } from '../../support/virtual-clock.ts'
 import type { RegionContent } from './support/memory-partition.ts'
@@ -33,6 +34,26 @@ describe('io scheduler', () => {
       0, 1, 2, 3, 4, 5, 6, 7, 8, 9,
     ])
   })
+
+  it.each([
+    [new ShuffleError('DISK_FAILED', 'no probe has succeeded'), []],
+    [new Error('a mistake'), ['the read scheduler met an unexpected error']],
+  ])(
+    'delivers what it read when the file does not close for %s (simulation, seed 200620)',
+    async (closeError, errors) => {
+      const bench = new ReadBench()
+      bench.add(0, 1, [sorted(bench, 1, () => [200])])
+      bench.disk.closeError = closeError
+      const consumer = bench.open()
+      consumer.view?.addPartitions([entryOf(0, 0, [0, 0])])
+      consumer.view?.end(1)
+      await bench.clock.runUntil(() => consumer.finish !== undefined)
+      await bench.clock.advance(1000)
+      expect(consumer.partition(0).payloads).toHaveLength(1)
+      expect(bench.errors).toEqual(errors)
+      bench.expectNothingHeld()
+    },
+  )
 
   it('reads nothing for a channel that can take nothing', async () => {
     const bench = new ReadBench()

@@ -12,7 +12,7 @@ function make(openFilesMax: number) {
   const bench = new ReadBench()
   const faults: unknown[] = []
   const failed: string[] = []
-  const files = new SweepFiles({ openFilesMax, onFault: (error) => faults.push(error) })
+  const files = new SweepFiles({ openFilesMax, onNotClosed: (error) => faults.push(error) })
   const state = { mayBegin: true }
   const channel: SweepChannel = {
     isClosed: false,

@@ -47,6 +47,8 @@ export interface MemoryDisk {
   /** Reads of this partition fail. */
   readonly failing: Set<number>
   readonly released: Set<number>
+  /** Files are closed with it. */
+  closeError: Error | undefined
 }
 
 export function newDisk(clock: VirtualClock, random: VirtualRandom): MemoryDisk {
@@ -61,6 +63,7 @@ export function newDisk(clock: VirtualClock, random: VirtualRandom): MemoryDisk 
     indexReads: 0,
     failing: new Set(),
     released: new Set(),
+    closeError: undefined,
   }
 }
 
@@ -189,13 +192,17 @@ export function memoryPartition(
         read: (target, position) => startRead(disk, partition, fileBytes(), { target, position }),
         close: () => {
           disk.openReaders -= 1
-          return Promise.resolve()
+          return closed(disk)
         },
       })
     },
     uncompressedBytes: () => Promise.resolve(new Float64Array(options.subpartitionCount)),
   }
   return partition
+}
+
+function closed({ closeError }: MemoryDisk): Promise<void> {
+  return closeError === undefined ? Promise.resolve() : Promise.reject(closeError)
 }
 
 function isInImage(partition: MapPartition, image: FileImage | undefined): boolean {
@@ -241,7 +248,7 @@ function readerOf(
     close: () => {
       if (isOpen) disk.openReaders -= 1
       isOpen = false
-      return Promise.resolve()
+      return closed(disk)
     },
   }
 }

@@ -1,7 +1,7 @@
 // A worker's read side over partitions in memory: ledger, one or more disks, consumers.
 
 import { expect } from 'vitest'
-import { silentLogger } from '../../../../client/common/log.ts'
+import { silentLogger, type Logger } from '../../../../client/common/log.ts'
 import {
   fromBeginning,
   type PartitionListEntry,
@@ -48,6 +48,8 @@ export class ReadBench {
   readonly service: ReadService
   readonly directory: StorageDirectoryView
   readonly partitions = new Map<string, LookupResult>()
+  /** What the log says went wrong. */
+  readonly errors: string[] = []
 
   constructor(options: BenchOptions = {}) {
     this.clock = options.clock ?? new VirtualClock()
@@ -61,7 +63,7 @@ export class ReadBench {
     this.directory = directoryOf(options.kind ?? 'ssd')
     this.service = new ReadService({
       clock: this.clock,
-      logger: silentLogger,
+      logger: this.#logger(),
       store: {
         lookup: (key) => this.partitions.get(String(key.partitionIndex)) ?? { state: 'unknown' },
         directories: [this.directory],
@@ -117,6 +119,14 @@ export class ReadBench {
     expect(this.disk.openReaders).toBe(0)
     expect(this.disk.unreleasedIndexes).toBe(0)
     expect(this.service.openReads).toBe(0)
+  }
+
+  #logger(): Logger {
+    return {
+      ...silentLogger,
+      error: (_fields, message) => this.errors.push(message),
+      child: () => this.#logger(),
+    }
   }
 }
 
