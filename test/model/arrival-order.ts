@@ -47,7 +47,7 @@ export class ArrivalOrder implements SweepScheduler {
     const onFault = (error: unknown) => {
       throw error
     }
-    this.#files = new SweepFiles({ openFilesMax: 4096, onNotClosed })
+    this.#files = new SweepFiles({ openFilesMax: 4096, onNotClosed: onFault })
     this.#pipeline = new ReadPipeline({
       memory: this.#memory,
       blockBytes: this.#memory.blockBytesFor({ diskCount: 1, readsInFlight: readsInFlightMax }),
