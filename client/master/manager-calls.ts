@@ -63,7 +63,7 @@ export async function registerAndReport(
       { signal },
     )
   }
-  job.reportedTo = managerEpoch
+  job.reportTaken(managerEpoch)
   return { heartbeatIntervalMs: registered.heartbeatIntervalMs }
 }
 

@@ -49,6 +49,7 @@ export class MasterJob {
   #sequence = 0
   /** The change under way; sent again, as it is, until it is answered. */
   #sent: ListChange | undefined
+  #isReporting = false
   jobEpoch: number | undefined
   /** Manager epoch to which the list was reported; undefined: it has to be. */
   reportedTo: number | undefined
@@ -96,6 +97,8 @@ export class MasterJob {
     const name = partitionKeyText(key)
     this.#entries.delete(name)
     this.#releases.set(name, key)
+    // The list that is under way still has it, and the call that releases it may overtake the list.
+    if (this.#isReporting) this.#dropped.set(name, key)
   }
 
   /** Keys to be released, at most `countMax`; given back by {@link releaseFailed}. */
@@ -123,6 +126,7 @@ export class MasterJob {
     readonly dataSets: DataSetFacts[]
     readonly workers: WorkerAddress[]
   } {
+    this.#isReporting = true
     this.#sent = undefined
     this.#sequence = 0
     this.#claimed = []
@@ -141,6 +145,12 @@ export class MasterJob {
       dataSets: [...dataSets.values()],
       workers: [...workers.values()],
     }
+  }
+
+  /** The manager of that epoch has taken in the whole list of the last {@link beginReport}. */
+  reportTaken(managerEpoch: number): void {
+    this.#isReporting = false
+    this.reportedTo = managerEpoch
   }
 
   /** What this job says in a heartbeat. */

@@ -47,6 +47,25 @@ test('a loss is told once, and dropped from the list until the manager has heard
   expect(one.beat()).toMatchObject({ sequence: 2, dropped: [{ partitionIndices: [0] }] })
 })
 
+test('what is released while the list is under way is dropped after it too (simulation, seed 500351)', () => {
+  const one = job()
+  for (const index of [0, 1, 2]) add(one, index)
+  one.beginReport()
+  one.release(fullKey(0))
+  one.reportTaken(1)
+  const beat = one.beat()
+  expect(beat).toMatchObject({ sequence: 1, dropped: [{ partitionIndices: [0] }] })
+  one.beatTaken(beat)
+  // By the call alone: the manager has no list that is older.
+  one.release(fullKey(1))
+  expect(one.hasChanges).toBe(false)
+  // A list that did not arrive is made anew, without what was released meanwhile.
+  one.beginReport()
+  one.release(fullKey(2))
+  expect(one.beginReport().groups).toEqual([])
+  expect(one.hasChanges).toBe(false)
+})
+
 test('of what it is asked about it claims what is in its list or on its way there', () => {
   const one = job()
   add(one, 0)

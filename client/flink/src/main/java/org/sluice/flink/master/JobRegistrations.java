@@ -58,7 +58,7 @@ final class JobRegistrations {
                   answer.path("heartbeatIntervalMs").asLong(HEARTBEAT_INTERVAL_MS);
               long epoch = manager.managerEpoch();
               return ManagerCalls.report(manager, job)
-                  .thenRunAsync(() -> job.reportedTo = epoch, thread);
+                  .thenRunAsync(() -> job.reportTaken(epoch), thread);
             },
             thread)
         .whenCompleteAsync((nothing, error) -> finish(job, done, error), thread);

@@ -45,6 +45,7 @@ final class MasterJob {
   private long sequence;
   private long newsSeen;
   private Long answered;
+  private boolean isReporting;
 
   MasterJob(String jobId, JobShuffleContext context) {
     this.jobId = jobId;
@@ -66,6 +67,10 @@ final class MasterJob {
   void release(Collection<PartitionKey> keys) {
     listed.keySet().removeAll(keys);
     releases.addAll(keys);
+    if (isReporting) {
+      // The list that is under way still has them, and the call that releases may overtake the list.
+      dropped.addAll(keys);
+    }
   }
 
   List<PartitionKey> takeReleases(int countMax) {
@@ -95,12 +100,19 @@ final class MasterJob {
 
   /** The whole list; what was to be told as a change is told by it. */
   Collection<ListedPartition> beginReport() {
+    isReporting = true;
     sent = null;
     sequence = 0;
     claimed = new ArrayList<>();
     dropped.clear();
     answered = null;
     return new ArrayList<>(listed.values());
+  }
+
+  /** The manager of that epoch has taken in the whole list of the last {@link #beginReport}. */
+  void reportTaken(long managerEpoch) {
+    isReporting = false;
+    reportedTo = managerEpoch;
   }
 
   /** What this job says in a heartbeat; repeated until {@link #beatTaken}. */

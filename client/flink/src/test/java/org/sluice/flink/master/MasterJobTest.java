@@ -59,6 +59,22 @@ class MasterJobTest {
   }
 
   @Test
+  @DisplayName("what is released while the list is under way is dropped after it too")
+  void releasedDuringReport() {
+    List<PartitionKey> keys = List.of(add(1).descriptor.key());
+    List<PartitionKey> later = List.of(add(2).descriptor.key());
+    job.beginReport();
+    job.release(keys);
+    job.reportTaken(1);
+    ObjectNode beat = job.beat();
+    assertEquals(1, beat.get("sequence").asLong());
+    assertEquals(keys, KeyColumns.keys(job.jobId, beat.get("dropped")));
+    job.beatTaken(beat);
+    job.release(later);
+    assertFalse(job.hasChanges());
+  }
+
+  @Test
   @DisplayName("lost partitions leave the list at once, are told once, and dropped at the manager")
   void lost() {
     ListedPartition one = add(1);
