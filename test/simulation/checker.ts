@@ -1,6 +1,7 @@
 // What must be true of the cluster besides the data: at every moment, after a quiet period, after the
 // jobs have released everything, and after everything was closed. Each check answers what is wrong.
 
+import { isShuffleError } from '../../client/common/errors.ts'
 import { parseClusterId, partitionKeyText } from '../../client/common/ids.ts'
 import type { Logger } from '../../client/common/log.ts'
 import { managerApi } from '../../client/manager/api.ts'
@@ -222,14 +223,17 @@ export class Checker {
     const wrong: string[] = []
     const known = new Set<string>()
     const { jobId } = job
-    const call = client.call(managerApi.listPartitions, {
-      params: { jobId },
-      query: {},
-      body: undefined,
-    })
+    const call = client
+      .call(managerApi.listPartitions, { params: { jobId }, query: {}, body: undefined })
+      .catch((error: unknown) => {
+        // One that has just started hears of the job when its master comes.
+        if (!isShuffleError(error)) throw error
+        return error.code
+      })
     const held = new Set(job.heldKeys)
-    const { partitions } = await virtual.drive(call, 60_000)
-    for (const { dataSetId, partitionIndex, attemptId, state } of partitions) {
+    const answer = await virtual.drive(call, 60_000)
+    if (typeof answer === 'string') return [`the manager says ${answer} of ${jobId}`]
+    for (const { dataSetId, partitionIndex, attemptId, state } of answer.partitions) {
       const name = `${jobId} ${dataSetId} ${String(partitionIndex)} ${attemptId}`
       known.add(name)
       if (state !== 'committed') wrong.push(`the manager has ${name} as ${state}`)
