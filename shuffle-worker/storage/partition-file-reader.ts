@@ -76,7 +76,12 @@ export class PartitionFile {
       const kept = settings.kept?.regions
       if (kept !== undefined) return new PartitionFile(settings, file, kept, undefined)
       const { table, reservation, tail } = await readTable({ file, image }, settings)
-      keepLastRow(settings, table.regions, tail)
+      try {
+        keepLastRow(settings, table.regions, tail)
+      } catch (error) {
+        reservation.release()
+        throw error
+      }
       reservation.shrinkTo(table.regions.length * regionMemoryBytes)
       return new PartitionFile(settings, file, table.regions, reservation)
     } catch (error) {

@@ -61,6 +61,7 @@ export class VirtualPipe {
   #onStray: (() => void) | undefined
   #isEnded = false
   #isEndSent = false
+  readonly #underWay: (() => void)[] = []
   #isEndArrived = false
   #isEndTold = false
   #isSilent = false
@@ -155,6 +156,7 @@ export class VirtualPipe {
     this.#isBroken = true
     this.#arrived.length = 0
     this.#held.length = 0
+    this.#underWay.length = 0
     for (const item of this.#queue.splice(0)) item.onTaken(error)
   }
 
@@ -220,13 +222,16 @@ export class VirtualPipe {
     const wireMs = bytesPerMs === undefined ? 0 : byteCount / bytesPerMs
     const atMs = Math.max(this.#lastArrivalMs, clock.nowMs() + random.between(min, max)) + wireMs
     this.#lastArrivalMs = atMs
+    this.#underWay.push(arrive)
     clock.schedule(atMs - clock.nowMs(), () => {
-      if (this.#isBroken) return
+      // The one that left first, also where sums of times differ in their last digit.
+      const first = this.#underWay.shift()
+      if (first === undefined || this.#isBroken) return
       if (this.#isSilent) {
-        this.#held.push(arrive)
+        this.#held.push(first)
         return
       }
-      arrive()
+      first()
       this.#deliver()
     })
   }

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { MemoryLedger } from '../../../shuffle-worker/memory/memory-ledger.ts'
+import { KeptIndexes } from '../../../shuffle-worker/storage/kept-indexes.ts'
 import { layoutOf } from '../../../shuffle-worker/storage/directory-layout.ts'
 import { PartitionBuilder } from '../../../shuffle-worker/storage/partition-builder.ts'
 import {
@@ -21,7 +22,7 @@ import {
 const key = keyOf(1)
 const path = '/data/partitions/000000000001.data'
 /** So many that table and footer don't fit one read of the file's end. */
-const subpartitionCount = 32_768
+const manySubpartitions = 32_768
 
 let virtual: VirtualWorld
 let ledger: MemoryLedger
@@ -31,13 +32,22 @@ let content: Buffer
 beforeEach(() => {
   virtual = new VirtualWorld()
   ledger = newLedger(virtual.main)
+  put(manySubpartitions)
+})
+
+/** A partition of one region, whose first run is of subpartition 3 and whose last of another. */
+function put(subpartitionCount: number): void {
   const shape = { key, allocation: allocationOf(1), subpartitionCount, bufferSizeBytes, codec: '' }
   const builder = new PartitionBuilder(shape)
   const entries = Buffer.concat(
     encodeRegion(
       key,
       0,
-      regionOf(key, 0, { subpartitions: [3, 30_000], entriesPerRun: 2, payloadBytes: 100 }),
+      regionOf(key, 0, {
+        subpartitions: [3, Math.min(30_000, subpartitionCount - 1)],
+        entriesPerRun: 2,
+        payloadBytes: 100,
+      }),
     ),
   )
   const byteCount = entries.byteLength
@@ -61,7 +71,7 @@ beforeEach(() => {
       recordCount: 9,
     },
   }
-})
+}
 
 const open = () => virtual.drive(PartitionFile.open(settings))
 
@@ -76,7 +86,7 @@ describe('an open partition', () => {
     const file = await open()
     const held = await virtual.drive(Promise.all([file.regionIndex(0), file.regionIndex(0)]))
     expect(ledger.usedBytes('index')).toBeGreaterThan(0)
-    const runs = [...held[0].runs(0, subpartitionCount)]
+    const runs = [...held[0].runs(0, manySubpartitions)]
     expect(runs.map((run) => run.subpartition)).toEqual([3, 30_000])
     const run = runs[1] ?? { position: 0, byteLength: 0 }
     const target = Buffer.alloc(run.byteLength)
@@ -116,6 +126,18 @@ describe('an open partition', () => {
     const file = await open()
     await expect(virtual.drive(file.regionIndex(0))).rejects.toMatchObject({ code: 'DATA_CORRUPT' })
     await virtual.drive(file.close())
+    await expectNothingHeld()
+  })
+
+  it('gives the memory back when the last row, kept for the next reads, is damaged', async () => {
+    put(8)
+    const damaged = Buffer.from(content)
+    const rowAt = settings.facts.byteCount + 2
+    damaged[rowAt] = (damaged[rowAt] ?? 0) ^ 1
+    virtual.disk().put(path, damaged)
+    const kept = new KeptIndexes({ clock: virtual.clock, ledger }).of(key.jobId)
+    settings = { ...settings, kept }
+    await expect(open()).rejects.toMatchObject({ code: 'DATA_CORRUPT' })
     await expectNothingHeld()
   })
 
