@@ -22,10 +22,10 @@ const stages = [
 ]
 const idDigits = 80
 
-export async function runControlPlane(
-  options: BenchOptions,
+/** A cluster, and in this process the master of its jobs; no tasks. */
+export async function startMaster(
   settings: CaseSettings,
-): Promise<Series[]> {
+): Promise<{ readonly session: Session; readonly master: ShuffleMaster }> {
   const session = await Session.start({
     ...settings,
     directory: path.join(settings.directory, 'cluster'),
@@ -36,6 +36,14 @@ export async function runControlPlane(
   const { managerUrl, clusterId } = session.cluster.place
   const master = shuffleServiceFactory.createShuffleMaster({ managerUrl, clusterId })
   await master.start()
+  return { session, master }
+}
+
+export async function runControlPlane(
+  options: BenchOptions,
+  settings: CaseSettings,
+): Promise<Series[]> {
+  const { session, master } = await startMaster(settings)
   const series: Series[] = []
   try {
     for (const stage of stages) {

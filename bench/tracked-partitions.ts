@@ -1,13 +1,11 @@
 // (h) continued: a million partitions that one manager tracks at the same time, allocated in stages, and
 // what it takes of memory for each. None is written: what a partition costs its worker is another figure.
 
-import path from 'node:path'
-import { parseDataSetId, parseJobId, shuffleServiceFactory } from '../client/index.ts'
+import { parseDataSetId, parseJobId } from '../client/index.ts'
 import type { BenchOptions } from './bench-options.ts'
-import { allocateStage, idOf } from './control-plane.ts'
+import { allocateStage, idOf, startMaster } from './control-plane.ts'
 import { processCounters, residentBytes } from './process-figures.ts'
 import type { Series } from './series.ts'
-import { Session } from './session.ts'
 import type { CaseSettings } from './shuffle-case.ts'
 
 const partitionsPerStage = 10_000
@@ -16,17 +14,8 @@ export async function runTrackedPartitions(
   options: BenchOptions,
   settings: CaseSettings,
 ): Promise<Series[]> {
-  const session = await Session.start({
-    ...settings,
-    directory: path.join(settings.directory, 'cluster'),
-    environmentOptions: {},
-    producerProcesses: 0,
-    consumerProcesses: 0,
-  })
-  const { managerPid, place } = session.cluster
-  const { managerUrl, clusterId } = place
-  const master = shuffleServiceFactory.createShuffleMaster({ managerUrl, clusterId })
-  await master.start()
+  const { session, master } = await startMaster(settings)
+  const { managerPid } = session.cluster
   try {
     const stageCount = options.isQuick ? 3 : 100
     // The first stage compiles code and is not counted.

@@ -1,3 +1,4 @@
+import { PassThrough } from 'node:stream'
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { isShuffleError } from '../client/common/errors.ts'
@@ -129,7 +130,7 @@ function connectionOutcome(limits: HttpLimits, isPast: boolean): Outcome {
   const count = limits.connectionsMax + (isPast ? 1 : 0)
   let outcome = taken
   for (let index = 0; index < count; index += 1) {
-    const stream = { destroy: () => undefined }
+    const stream = new PassThrough()
     outcome = admission.admit(stream) ? taken : 'closed'
     if (outcome === taken) admission.begin(stream, 0)
   }
@@ -310,7 +311,8 @@ const limits: readonly Limit[] = [
     past: 'BUSY',
     ask: async (isPast) => {
       const { admission, call } = await managerApp({ limits: { callsMax: 3 } })
-      for (let index = 0; index < (isPast ? 3 : 2); index += 1) admission.begin({}, 0)
+      for (let index = 0; index < (isPast ? 3 : 2); index += 1)
+        admission.begin(new PassThrough(), 0)
       expect((await call('GET', '/healthz')).status).toBe(200)
       return codeOf(await call('GET', '/v1/jobs'))
     },
@@ -324,7 +326,7 @@ const limits: readonly Limit[] = [
       const body = { clientId: 'c' }
       const { length } = JSON.stringify(body)
       const { admission, call } = await managerApp({ limits: { bodiesBytesMax: 100 } })
-      admission.begin({}, 100 - length + (isPast ? 1 : 0))
+      admission.begin(new PassThrough(), 100 - length + (isPast ? 1 : 0))
       return codeOf(await call('PUT', '/v1/jobs/j', body))
     },
   },
@@ -428,7 +430,7 @@ const limits: readonly Limit[] = [
       const admission = new HttpAdmission(parts.clock, limits)
       const app = await createApp(parts, { admission })
       for (let index = 0; index < httpCallsMax - (isPast ? 0 : 1); index += 1) {
-        admission.begin({}, 0)
+        admission.begin(new PassThrough(), 0)
       }
       const answer = await app.inject('/v1/status')
       return codeOf({ status: answer.statusCode, body: answer.json() })

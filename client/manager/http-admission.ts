@@ -24,11 +24,12 @@ export interface HttpLimits {
 export const bodyTimeMs = 30_000
 
 export interface HttpStream {
+  readonly destroyed: boolean
   destroy(): unknown
 }
 
 export interface HttpCall {
-  readonly stream: object
+  readonly stream: HttpStream
   readonly bodyBytes: number
   readonly startedMs: number
   isReceived: boolean
@@ -85,7 +86,7 @@ export class HttpAdmission {
   }
 
   /** Throws BUSY, and counts nothing then. */
-  begin(stream: object, bodyBytes: number): HttpCall {
+  begin(stream: HttpStream, bodyBytes: number): HttpCall {
     const { callsMax, bodiesBytesMax } = this.#limits
     if (this.#calls.size >= callsMax) {
       throw new ShuffleError('BUSY', `${String(callsMax)} calls are under way, as many as may be`, {
@@ -105,7 +106,7 @@ export class HttpAdmission {
     const begun: HttpCall = { ...call, isWorkDone: false, isOver: false }
     this.#calls.add(begun)
     this.#bodiesBytes += bodyBytes
-    this.#streams.get(stream as HttpStream)?.add(begun)
+    this.#streams.get(stream)?.add(begun)
     return begun
   }
 
@@ -116,9 +117,7 @@ export class HttpAdmission {
   /** An answer is ready; with its connection gone there is nothing more to wait for. */
   workDone(call: HttpCall): void {
     call.isWorkDone = true
-    if (call.stream instanceof Object && 'destroyed' in call.stream && call.stream.destroyed) {
-      this.over(call)
-    }
+    if (call.stream.destroyed) this.over(call)
   }
 
   /** The answer has gone out, or nobody is there to take it. Idempotent. */
@@ -127,12 +126,11 @@ export class HttpAdmission {
     call.isOver = true
     this.#calls.delete(call)
     this.#bodiesBytes -= call.bodyBytes
-    const stream = call.stream as HttpStream
-    const ofStream = this.#streams.get(stream)
+    const ofStream = this.#streams.get(call.stream)
     ofStream?.delete(call)
     if (ofStream?.size !== 0) return
-    this.#streams.delete(stream)
-    this.#streams.set(stream, ofStream)
+    this.#streams.delete(call.stream)
+    this.#streams.set(call.stream, ofStream)
   }
 
   destroyAll(): void {
@@ -148,9 +146,8 @@ export class HttpAdmission {
     const lateMs = this.#clock.nowMs() - bodyTimeMs
     for (const call of [...this.#calls]) {
       if (call.isReceived || call.startedMs > lateMs) continue
-      const stream = call.stream as HttpStream
-      stream.destroy()
-      this.closed(stream)
+      call.stream.destroy()
+      this.closed(call.stream)
       this.over(call)
     }
   }
@@ -169,11 +166,6 @@ export function addAdmission(
   bodyBytesMax: number,
 ): void {
   const calls = new WeakMap<FastifyRequest, HttpCall>()
-  const tell = (request: FastifyRequest, what: (call: HttpCall) => void, done: () => void) => {
-    const call = calls.get(request)
-    if (call !== undefined) what(call)
-    done()
-  }
   app.addHook('onRequest', (request, _reply, done) => {
     if (!probes.includes(request.url)) {
       const bodyBytes = announcedBodyBytes(request.headers, bodyBytesMax)
@@ -181,32 +173,23 @@ export function addAdmission(
     }
     done()
   })
+  // Tells the admission, unless the call is none of its.
+  const teller = (step: 'received' | 'workDone' | 'over') => (request: FastifyRequest) => {
+    const call = calls.get(request)
+    if (call !== undefined) admission[step](call)
+  }
+  const [received, workDone, over] = [teller('received'), teller('workDone'), teller('over')]
   app.addHook('preValidation', (request, _reply, done) => {
-    tell(
-      request,
-      (call) => {
-        admission.received(call)
-      },
-      done,
-    )
+    received(request)
+    done()
   })
   app.addHook('onSend', (request, _reply, _payload, done) => {
-    tell(
-      request,
-      (call) => {
-        admission.workDone(call)
-      },
-      done,
-    )
+    workDone(request)
+    done()
   })
   app.addHook('onResponse', (request, _reply, done) => {
-    tell(
-      request,
-      (call) => {
-        admission.over(call)
-      },
-      done,
-    )
+    over(request)
+    done()
   })
 }
 

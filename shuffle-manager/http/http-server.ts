@@ -148,16 +148,12 @@ export class HttpServer {
   async close(timeoutMs: number): Promise<void> {
     const closed = this.#listener.close()
     const deadlineMs = this.#clock.nowMs() + timeoutMs
-    while (this.#hasCallsUnderWay() && this.#clock.nowMs() < deadlineMs) {
+    while (this.#admission.calls > 0 && this.#clock.nowMs() < deadlineMs) {
       await sleep(this.#clock, closePollMs)
     }
     this.#admission.destroyAll()
     await closed
     await this.#app.close()
-  }
-
-  #hasCallsUnderWay(): boolean {
-    return this.#app.server.listenerCount('request') > 0 && this.#admission.calls > 0
   }
 }
 

@@ -21,7 +21,7 @@ export interface SegmentVisitorOptions {
   readonly gapBytesMax: number
   readonly nowMs: () => number
   readonly onSwept: (bytes: number) => void
-  /** Whatever goes wrong beside the read itself. */
+  /** A file that was read did not close. */
   readonly onNotClosed: (error: unknown) => void
 }
 

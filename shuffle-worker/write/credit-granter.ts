@@ -169,8 +169,7 @@ export class CreditGranter {
     this.#isShort = false
     let region = this.#waiting[0]
     while (region !== undefined && this.#open.size < this.#options.openRegionsMax) {
-      const first = this.#firstOf(region)
-      if (first > 0 && !this.#grant(region, first)) {
+      if (!this.#grantFirst(region)) {
         this.#isShort = true
         return
       }
@@ -195,11 +194,16 @@ export class CreditGranter {
     return Math.min(this.#options.minimumBuffers, region.needed)
   }
 
-  /** All that a small region uses at once: it then lies in one write, and costs one message. */
-  #firstOf(region: Region): number {
-    const { minimumBuffers, firstGrantBuffers = minimumBuffers } = this.#options
-    const wanted = Math.max(minimumBuffers, Math.min(firstGrantBuffers, region.likely))
-    return Math.min(wanted, region.needed)
+  /**
+   * All that a small region uses at once: it then lies in one write, and costs one message. Where so
+   * much can't be had, the minimum lets it begin.
+   */
+  #grantFirst(region: Region): boolean {
+    const { firstGrantBuffers = 0 } = this.#options
+    const minimum = this.#minimumOf(region)
+    if (minimum === 0) return true
+    const first = Math.min(firstGrantBuffers, region.likely, region.needed)
+    return (first > minimum && this.#grant(region, first)) || this.#grant(region, minimum)
   }
 
   #grant(region: Region, count: number): boolean {

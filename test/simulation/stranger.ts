@@ -8,6 +8,7 @@ import {
   parseClusterId,
   parseDataSetId,
   parseJobId,
+  type JobId,
   type PartitionKey,
 } from '../../client/common/ids.ts'
 import type { Logger } from '../../client/common/log.ts'
@@ -315,29 +316,19 @@ export class Stranger {
     }
   }
 
-  async registerTwice(): Promise<ErrorCode | undefined> {
-    const params = { jobId: this.key().jobId }
-    const client = this.#managerClient(clusterId)
-    const registerAs = (clientId: string) =>
-      client.call(managerApi.registerJob, { params, query: {}, body: { clientId } })
-    try {
+  registerTwice(): Promise<ErrorCode | undefined> {
+    return this.#withJob(async (client, params) => {
+      const registerAs = (clientId: string) =>
+        client.call(managerApi.registerJob, { params, query: {}, body: { clientId } })
       // A manager that was started again in between knows nothing of the first.
       for (let tries = 0; tries < 3; tries += 1) {
         await registerAs(`one-of-${String(tries)}`)
         await registerAs(`other-of-${String(tries)}`)
       }
-      return undefined
-    } catch (error) {
-      return (error as ShuffleError).code
-    } finally {
-      await this.#deleteJob(client)
-      await client.close()
-    }
+    })
   }
 
-  async allocateTooMany(): Promise<ErrorCode | undefined> {
-    const client = this.#managerClient(clusterId)
-    const params = { jobId: this.key().jobId }
+  allocateTooMany(): Promise<ErrorCode | undefined> {
     const attempts = Array.from({ length: limits.jobPartitions + 1 }, (_, partitionIndex) => ({
       partitionIndex,
       attemptId: parseAttemptId('a'),
@@ -348,11 +339,29 @@ export class Stranger {
       subpartitionCount: 1,
       isBroadcast: false,
     }
-    try {
-      const registration = { params, query: {}, body: { clientId: this.#name } }
-      const { jobEpoch } = await client.call(managerApi.registerJob, registration)
+    return this.#withJob(async (client, params) => {
+      const jobEpoch = await this.#register(client, params)
       const body = { jobEpoch, dataSet: facts, ...encodeAttempts(attempts) }
       await client.call(managerApi.allocatePartitions, { params, query: {}, body })
+    })
+  }
+
+  leaveOutAPage(): Promise<ErrorCode | undefined> {
+    return this.#withJob(async (client, params) => {
+      const jobEpoch = await this.#register(client, params)
+      const nothingListed = { dataSets: [], workers: [], groups: [] }
+      const body = { jobEpoch, report: 'list', page: 1, last: true, ...nothingListed }
+      await client.call(managerApi.reportPartitions, { params, query: {}, body })
+    })
+  }
+
+  /** What `work` with a job of its own comes to; the job is gone afterwards. */
+  async #withJob(
+    work: (client: ManagerClient, params: { readonly jobId: JobId }) => Promise<void>,
+  ): Promise<ErrorCode | undefined> {
+    const client = this.#managerClient(clusterId)
+    try {
+      await work(client, { jobId: this.key().jobId })
       return undefined
     } catch (error) {
       return (error as ShuffleError).code
@@ -362,22 +371,9 @@ export class Stranger {
     }
   }
 
-  async leaveOutAPage(): Promise<ErrorCode | undefined> {
-    const client = this.#managerClient(clusterId)
-    const params = { jobId: this.key().jobId }
-    try {
-      const registration = { params, query: {}, body: { clientId: this.#name } }
-      const { jobEpoch } = await client.call(managerApi.registerJob, registration)
-      const nothingListed = { dataSets: [], workers: [], groups: [] }
-      const body = { jobEpoch, report: 'list', page: 1, last: true, ...nothingListed }
-      await client.call(managerApi.reportPartitions, { params, query: {}, body })
-      return undefined
-    } catch (error) {
-      return (error as ShuffleError).code
-    } finally {
-      await this.#deleteJob(client)
-      await client.close()
-    }
+  async #register(client: ManagerClient, params: { readonly jobId: JobId }): Promise<number> {
+    const registration = { params, query: {}, body: { clientId: this.#name } }
+    return (await client.call(managerApi.registerJob, registration)).jobEpoch
   }
 
   async #deleteJob(client: ManagerClient): Promise<void> {

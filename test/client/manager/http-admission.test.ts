@@ -72,9 +72,9 @@ describe('admission of HTTP calls', () => {
     admission.received(received)
     await clock.advance(bodyTimeMs)
     admission.begin(fresh!, 300)
-    expect(refusal(() => admission.begin({}, 401))).toBe('BUSY')
+    expect(refusal(() => admission.begin(new FakeStream(), 401))).toBe('BUSY')
     expect([late, working, fresh].map((stream) => stream!.destroyed)).toEqual([true, false, false])
-    expect(refusal(() => admission.begin({}, 400))).toBeUndefined()
+    expect(refusal(() => admission.begin(new FakeStream(), 400))).toBeUndefined()
     expect(admission.bodiesBytes).toBe(1000)
   })
 

@@ -57,6 +57,15 @@ describe('credit granter', () => {
     expect(source.used).toBe(0)
   })
 
+  it('opens a region with its minimum where its first grant cannot be had', () => {
+    const source = new CountingSource(10)
+    const granter = make({ source, firstGrantBuffers: 20, targetBuffers: 8 })
+    expect(enter(granter, 50).grants).toEqual([8])
+    // Two are left: less than a minimum.
+    expect(enter(granter, 50).grants).toEqual([])
+    expect(granter.regionsShortOfMemory).toBe(1)
+  })
+
   it('says how many regions wait for memory, and not those that wait for their turn', () => {
     const short = make({ source: new CountingSource(10), targetBuffers: 8 })
     for (let count = 0; count < 3; count++) enter(short, 50)

@@ -124,6 +124,16 @@ final class GateFixture implements AutoCloseable {
     }
   }
 
+  /** The worker announces two bodies, sends them, and the task takes them: no credit is left. */
+  void readAllAnnounced(FakeWorker.Frame channel, InputPartition input) throws Exception {
+    channel.reply(MessageType.BACKLOG, 2L);
+    Entries entries = new Entries(input.key).run(0, 0, 0);
+    channel.reply(entries.data("one", false).body(), MessageType.READ_DATA);
+    channel.reply(entries.data("two", true).body(), MessageType.READ_DATA);
+    assertEquals("one", nextText());
+    assertEquals("two", nextText());
+  }
+
   String nextText() throws Exception {
     BufferOrEvent next = next();
     assertTrue(next.isBuffer(), String.valueOf(next.getEvent()));
