@@ -545,8 +545,10 @@ export class FaultInjector {
     this.lostHosts.add(worker.host)
     this.sickHosts.add(worker.host)
     this.hasBlockedDeletion = true
+    const name = `${worker.host} ${directory}`
     const untilMs = this.#context.virtual.clock.nowMs() + fault.durationMs + touchedAfterMs
-    this.#touched.set(`${worker.host} ${directory}`, untilMs)
+    // One fault may end before another that began earlier.
+    this.#touched.set(name, Math.max(untilMs, this.#touched.get(name) ?? 0))
     const injected: InjectedFault = disk.inject({
       path: directory,
       after: fault.isExact === true ? fault.after - 1 : fault.after % 32,
