@@ -97,7 +97,7 @@ test.each<[string, (bytes: Uint8Array, number: number) => unknown]>([
     fc.property(bytes, fc.nat(2 ** 31 - 1), (input, number) => {
       onlyOurErrors(() => decode(input, number))
     }),
-    fuzzBudget(),
+    fuzzBudget(0.5),
   )
 })
 
@@ -106,6 +106,6 @@ test('a descriptor of any JSON is read or refused by name', () => {
     fc.property(fc.json(), (text) => {
       onlyOurErrors(() => decodeShuffleDescriptor(text))
     }),
-    fuzzBudget(),
+    fuzzBudget(0.5),
   )
 })
