@@ -46,7 +46,9 @@ it('runs its workloads, writes its results and its plots', async () => {
         expect(sample.peakBytes.worker, name).toBeGreaterThan(0)
       }
     }
-    expect(stdout).toContain('| d | whole read by 8 consumers with a write by 8 producers beside it |')
+    expect(stdout).toContain(
+      '| d | whole read by 8 consumers with a write by 8 producers beside it |',
+    )
     expect(await readdir(plots)).toContain('workload-d.svg')
     const profiles = await readdir(`${output}.profiles`)
     expect(profiles.some((name) => name.endsWith('.cpuprofile'))).toBe(true)
