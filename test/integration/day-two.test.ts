@@ -113,7 +113,10 @@ describe('a worker out of service', () => {
     expect(metrics.get('sluice_manager_workers_out_of_service{state="draining"}')).toBe(1)
     expect(await text('undrain', idOf(0))).toMatch(/back in service/)
     await until('it serves', async () => (await probe(0, '/readyz')) === 200)
-    await until('the manager is told', async () => !(await told(0)).isDraining)
+    await until('the manager is told, and that it is kept', async () => {
+      const { isDraining, isServiceTold } = await told(0)
+      return !isDraining && isServiceTold
+    })
     expect(await placed(client, [5, 6, 7, 8])).toContain(idOf(0))
   })
 })
