@@ -46,7 +46,9 @@ export class JobLists {
   ): number {
     const job = this.#jobs.get(jobId) ?? this.add(jobId, now.nowMs)
     const clientId = registration.clientId as ClientId
-    const jobEpoch = this.#epochFor(job, registration, now)
+    const ownEpoch = this.#epochFor(job, registration)
+    const jobEpoch = ownEpoch ?? this.#nextEpoch(job, registration, now)
+    if (jobEpoch !== job.jobEpoch) job.isEpochGivenHere = ownEpoch === undefined
     const isNewHolder = job.clientId !== clientId || job.jobEpoch !== jobEpoch
     if (isNewHolder) this.#takeOver(job, clientId)
     job.clientId = clientId
@@ -145,11 +147,7 @@ export class JobLists {
   /** Releases everything of the job; its record goes with the last partition. */
   end(job: JobRecord): number {
     job.state = 'ending'
-    job.clientId = undefined
-    job.report = undefined
-    job.question = undefined
-    job.toldNews = undefined
-    job.news.length = 0
+    job.forgetClient()
     job.hasNewLost = false
     const before = job.counts.releasing
     const count = job.partitionCount - before
@@ -172,20 +170,23 @@ export class JobLists {
     )
   }
 
-  #epochFor(
-    job: JobRecord,
-    registration: Registration,
-    now: { readonly nowMs: number; readonly wallMs: number },
-  ): number {
-    const { clientId, jobEpoch, takeOver } = registration
+  /** The epoch that the client has, if it has one that still counts. */
+  #epochFor(job: JobRecord, { clientId, jobEpoch }: Registration): number | undefined {
     const isHolder = job.clientId === clientId
-    if (jobEpoch !== undefined && jobEpoch < job.jobEpoch) {
+    if (jobEpoch !== undefined && jobEpoch < job.leastEpoch) {
       throw new ShuffleError('SUPERSEDED', `another client took job ${job.jobId} over`, {
-        fields: { jobId: job.jobId, jobEpoch, presentEpoch: job.jobEpoch },
+        fields: { jobId: job.jobId, jobEpoch, leastEpoch: job.leastEpoch },
       })
     }
     if (jobEpoch !== undefined && (jobEpoch > job.jobEpoch || isHolder)) return jobEpoch
-    if (isHolder && job.state === 'registered') return job.jobEpoch
+    return isHolder && job.state === 'registered' ? job.jobEpoch : undefined
+  }
+
+  #nextEpoch(
+    job: JobRecord,
+    { takeOver }: Registration,
+    now: { readonly nowMs: number; readonly wallMs: number },
+  ): number {
     if (takeOver !== true && this.#isHeldByLiving(job, now.nowMs)) {
       throw new ShuffleError(
         'JOB_ID_IN_USE',
@@ -210,13 +211,7 @@ export class JobLists {
     } else {
       this.#events.add({ type: 'job-took-over', jobId, clientId, oldClientId })
     }
-    job.isListed = false
-    job.report = undefined
-    job.sequence = 0
-    job.unclaimed.clear()
-    job.question = undefined
-    job.toldNews = undefined
-    job.news.length = 0
+    job.forgetClient()
   }
 
   #takeListed(job: JobRecord, group: ListGroup, listed: Set<number>, nowMs: number): void {
@@ -245,8 +240,10 @@ export class JobLists {
     const lost: TableRow[] = []
     for (const at of rowsOf(job)) {
       const { table, row } = at
+      const state = table.state(row)
       if (!listed.has(table.ref(row))) this.#ledger.ask(at)
-      else if (table.state(row) === 'lost') this.#ledger.tellLoss(at)
+      else if (state === 'releasing') this.#ledger.loseReleased(at)
+      else if (state === 'lost') this.#ledger.tellLoss(at)
       else if (this.isMissing(at)) lost.push(at)
     }
     this.#lose(lost)

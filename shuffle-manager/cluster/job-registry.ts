@@ -22,6 +22,8 @@ export class JobRecord {
   jobEpoch = 0
   /** Highest epoch of any allocation of the job; a new client gets a higher one. */
   highestEpoch = 0
+  /** This manager gave the epoch, so no client came after the one that has it. */
+  isEpochGivenHere = false
   /** Local monotonic time of the last receipt from its client. */
   heardMs: number
   /** After this long a silence it is released. */
@@ -64,6 +66,39 @@ export class JobRecord {
     this.jobId = options.jobId
     this.heardMs = options.heardMs
     this.keepMs = options.keepMs
+  }
+
+  /** Somebody else speaks for the job from now on: what was said and asked before no longer counts. */
+  forgetClient(): void {
+    this.clientId = undefined
+    this.isListed = false
+    this.report = undefined
+    this.sequence = 0
+    this.unclaimed.clear()
+    this.question = undefined
+    this.toldNews = undefined
+    this.news.length = 0
+  }
+
+  /**
+   * Epochs below this one belong to clients that were followed by another. What an earlier manager gave
+   * may be higher where the clock went back; a client that got its epoch here came later all the same.
+   */
+  get leastEpoch(): number {
+    return this.isEpochGivenHere ? this.jobEpoch : this.highestEpoch
+  }
+
+  /**
+   * A worker has an allocation of this epoch. Of a higher one than that of the client which registered
+   * here: a later client was given it by an earlier manager and will be back. The present one may not
+   * speak for what it does not know.
+   */
+  noteStoredEpoch(jobEpoch: number): void {
+    this.highestEpoch = Math.max(this.highestEpoch, jobEpoch)
+    if (this.state === 'unclaimed' || this.jobEpoch === 0) return
+    if (this.jobEpoch >= this.leastEpoch) return
+    this.state = 'unclaimed'
+    this.forgetClient()
   }
 
   get partitionCount(): number {

@@ -263,6 +263,18 @@ export class PartitionLedger {
     }
   }
 
+  /** Released by one client of the job, and counted on by the next: it goes, and that is told. */
+  loseReleased(at: TableRow): void {
+    const { table, row } = at
+    const job = this.#jobs.ownerOf(table)
+    this.#change(at, () => {
+      table.setState(row, 'lost')
+    })
+    table.setFlag(row, 'claimed', true)
+    this.tellLoss(at)
+    job.lossCauses.set(table.ref(row), 'it was released')
+  }
+
   /** A newer allocation of the key is at another worker; the copy where it was is a stray. */
   move(at: TableRow, worker: WorkerRecord, allocation: AllocationId): void {
     const { table, row } = at
@@ -317,7 +329,7 @@ export class PartitionLedger {
   /** A claimed and lost one is told until the list no longer has it. */
   tellLoss({ table, row }: TableRow): void {
     const job = this.#jobs.ownerOf(table)
-    if (!job.isListed || job.lost.has(table.ref(row))) return
+    if (!job.isListed) return
     job.lost.add(table.ref(row))
     job.hasNewLost = true
     this.#wakeJob(job)

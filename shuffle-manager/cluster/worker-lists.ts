@@ -176,6 +176,7 @@ export class WorkerLists {
   ): void {
     const { key, allocation, state, bytes } = held
     const job = this.#jobs.get(jobId) ?? this.#addJob(jobId)
+    job.noteStoredEpoch(allocation.jobEpoch)
     const known = this.#ledger.find(job, key)
     const at =
       known ??
@@ -203,6 +204,7 @@ export class WorkerLists {
     const { key, allocation } = gone
     worker.commands.confirm({ jobId, ...key })
     const job = this.#jobs.get(jobId)
+    job?.noteStoredEpoch(allocation.jobEpoch)
     const at = job && this.#ledger.find(job, key)
     if (job === undefined || at === undefined) {
       if (gone.state === 'released') return undefined
@@ -210,7 +212,11 @@ export class WorkerLists {
     }
     const { table, row } = at
     const state = table.state(row)
-    if (table.worker(row) !== worker.number || state === 'lost') return undefined
+    if (table.worker(row) !== worker.number) return undefined
+    if (state === 'lost') {
+      this.#ledger.unhold(at)
+      return undefined
+    }
     const isWanted = table.has(row, 'claimed') || !job.isListed
     if (state !== 'releasing' && isWanted) return at
     this.#ledger.remove(at)

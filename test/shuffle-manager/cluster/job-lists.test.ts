@@ -1,5 +1,6 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { encodeKeys } from '../../../client/manager/key-columns.ts'
+import type { WorkerRecord } from '../../../shuffle-manager/cluster/worker-registry.ts'
 import { ClusterState, jobId, key, reported } from '../../support/cluster-state.ts'
 
 const at = (nowMs: number) => ({ nowMs, wallMs: 1000 + nowMs })
@@ -137,4 +138,97 @@ test('the end of a job releases everything and takes the record with the last pa
   expect(state.commandsFor(worker)).toEqual(['release a_0', 'release a_1', 'release a_2'])
   state.tell(worker, [reported([key(0), key(1), key(2)], 'released')])
   expect(state.cluster.jobs.size).toBe(0)
+})
+
+describe('a client that a later one has followed, of which this manager has not heard', () => {
+  const stored = [reported([key(0)], 'committed', { jobEpoch: 9 })]
+
+  test('is told so when a worker has named an allocation of the later one', () => {
+    const state = new ClusterState()
+    state.register('w1', stored)
+    const register = (clientId: string, jobEpoch: number) =>
+      state.cluster.jobLists.register(jobId, { clientId, jobEpoch }, at(0))
+    expect(() => register('old', 5)).toThrow(/took job/)
+    expect(register('new', 9)).toBe(9)
+  })
+
+  test('holds the job until a worker does, and nothing of the later one is released', () => {
+    const state = new ClusterState()
+    const { jobLists } = state.cluster
+    jobLists.register(jobId, { clientId: 'old', jobEpoch: 5 }, at(0))
+    state.list([])
+    const worker = state.register('w1', stored)
+    expect(() => jobLists.held(jobId, 5)).toThrow(/register it again/)
+    expect(() => jobLists.register(jobId, { clientId: 'old', jobEpoch: 5 }, at(0))).toThrow(
+      /took job/,
+    )
+    jobLists.register(jobId, { clientId: 'new', jobEpoch: 9 }, at(0))
+    state.list([{ key: key(0), worker: 'w1', isCommitted: true }])
+    expect([state.state(key(0)), state.commandsFor(worker)]).toEqual(['committed', []])
+    expect(state.beat()).toEqual([])
+  })
+
+  test('can not end the job either', () => {
+    const state = new ClusterState()
+    const { jobLists } = state.cluster
+    jobLists.register(jobId, { clientId: 'old', jobEpoch: 5 }, at(0))
+    const early = state.register('w1', [reported([key(1)], 'committed', { jobEpoch: 5 })])
+    jobLists.end(state.cluster.job(jobId))
+    const late = state.register('w2', stored)
+    expect(state.commandsFor(early)).toEqual(['release a_1'])
+    expect([state.state(key(0)), state.commandsFor(late)]).toEqual(['committed', []])
+  })
+
+  test('is not taken for one where the clock went back: an epoch given here is the latest', () => {
+    const state = new ClusterState()
+    state.registerJob()
+    state.register('w1', [reported([key(0)], 'committed', { jobEpoch: 50_000 })])
+    expect(state.beat()).toMatchObject([{ type: 'asked', dataSets: [{ partitionIndices: [0] }] }])
+  })
+})
+
+describe('released by one client of the job and listed by the next', () => {
+  function releasedAndListed(): { state: ClusterState; worker: WorkerRecord } {
+    const state = new ClusterState()
+    const worker = state.register('w1', [reported([key(0)], 'committed')])
+    const { jobLists } = state.cluster
+    jobLists.register(jobId, { clientId: 'a', jobEpoch: 5 }, at(0))
+    state.list([{ key: key(0), worker: 'w1', isCommitted: true }])
+    state.drop([key(0)])
+    jobLists.register(jobId, { clientId: 'b', jobEpoch: 6 }, at(0))
+    state.list([{ key: key(0), worker: 'w1', isCommitted: true }])
+    return { state, worker }
+  }
+
+  test('is told as lost, before and after the worker has deleted it', () => {
+    const { state, worker } = releasedAndListed()
+    const lost = { type: 'lost', groups: [{ partitionIndices: [0], cause: 'it was released' }] }
+    expect(state.beat()).toMatchObject([lost])
+    expect(state.commandsFor(worker)).toEqual(['release a_0'])
+    state.tell(worker, [reported([key(0)], 'released')])
+    expect(state.beat()).toMatchObject([lost])
+    state.drop([key(0)])
+    expect(state.state(key(0))).toBe('gone')
+  })
+
+  test('is deleted all the same when the next client gives it up first', () => {
+    const { state, worker } = releasedAndListed()
+    state.drop([key(0)])
+    expect([state.state(key(0)), state.commandsFor(worker)]).toEqual(['releasing', ['release a_0']])
+    state.tell(worker, [reported([key(0)], 'released')])
+    expect(state.state(key(0))).toBe('gone')
+  })
+})
+
+test('a loss that the former client was told is told to the next one at once', () => {
+  const state = new ClusterState()
+  state.register('w1')
+  state.registerJob()
+  const listed = [{ key: key(0), worker: 'w1', isCommitted: true }]
+  state.list(listed)
+  expect(state.beat()).toMatchObject([{ type: 'lost' }])
+  state.cluster.jobLists.register(jobId, { clientId: 'b', takeOver: true }, at(0))
+  expect(state.cluster.job(jobId).hasSomethingToSay).toBe(false)
+  state.list(listed)
+  expect(state.cluster.job(jobId).hasSomethingToSay).toBe(true)
 })
