@@ -8,7 +8,6 @@
 
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import {
   isShuffleError,
   parseAttemptId,
@@ -16,19 +15,24 @@ import {
   parseJobId,
   type ShuffleDescriptor,
 } from '../../client/index.ts'
+import { Arguments } from '../support/arguments.ts'
 import { TestCluster, scrape, until, type ClusterProcess } from '../support/cluster.ts'
 import { EmbeddedClient } from '../support/embedded-client.ts'
 import { SoakFigures } from './soak-figures.ts'
 import { recordsByPartition, SoakJob, subpartitions } from './soak-job.ts'
 
-const { values } = parseArgs({
+const commandLine = new Arguments(`npm run soak -- [options]
+
+  --minutes M         how long (60)
+  --restart-every S   seconds between two restarts (30)`)
+const { values } = commandLine.parse({
   options: {
     minutes: { type: 'string', default: '60' },
     'restart-every': { type: 'string', default: '30' },
   },
 })
-const lengthMs = positive('minutes', values.minutes) * 60_000
-const restartEveryMs = positive('restart-every', values['restart-every']) * 1_000
+const lengthMs = commandLine.count('minutes', values.minutes, 1) * 60_000
+const restartEveryMs = commandLine.count('restart-every', values['restart-every'], 1) * 1_000
 const sampleEveryMs = 2_000
 const progressEveryMs = 60_000
 /** So that a machine that others use too stays usable. */
@@ -317,13 +321,6 @@ function judge(): void {
     if (!(ratio <= 1.1) && !ofTheMoment.includes(name))
       wrong.push(`${name} grew to ${ratio.toFixed(2)} times`)
   }
-}
-
-function positive(name: string, text: string): number {
-  const number = Number(text)
-  if (number > 0 && Number.isFinite(number)) return number
-  process.stderr.write(`--${name} must be a number above 0, not ${text}\n`)
-  process.exit(2)
 }
 
 function pauseUntil(atMs: number): Promise<void> {

@@ -2,7 +2,7 @@
 // Prints what it reached; exits with 1 when something was found.
 
 import './shared-validators.ts'
-import { parseArgs } from 'node:util'
+import { Arguments } from '../support/arguments.ts'
 import { runBatch, serveParts, type BatchTotals, type FailedSeed } from './batch.ts'
 import { everyPoint, scripts } from './every-point.ts'
 import { huntAll, quickMutants } from './mutant-hunt.ts'
@@ -10,7 +10,25 @@ import { mutants } from './mutants.ts'
 import { simulate } from './simulation.ts'
 import { readReports, reportOf, sumLines, totalLines, writeReport } from './totals.ts'
 
-const { values, positionals } = parseArgs({
+const usage = `npm run simulate -- [options]
+
+  --seed N            the first seed (1)
+  --count K           so many seeds from there on (1)
+  --jobs J            in so many processes (1)
+  --keep-going        goes on after a seed that fails
+  --calm              no faults
+  --trace             the story of one seed; of many how far it is
+  --verbose           each message too
+  --report FILE       keeps the totals as JSON, also while it runs
+  --sum FILE...       adds up such files
+  --mutants           hunts the planted faults, each within 2,000 seeds or --count; --only-quick: some
+  --mutant NAME       one of them
+  --every-point       every point of the fixed scripts; --step S every S-th, from --offset O on
+
+Exits with 1 when something was found, with 2 where the arguments are wrong.`
+
+const commandLine = new Arguments(usage)
+const { values, positionals } = commandLine.parse({
   allowPositionals: true,
   options: {
     seed: { type: 'string', default: '1' },
@@ -32,8 +50,19 @@ const { values, positionals } = parseArgs({
   },
 })
 
-const first = Number(values.seed)
-const count = Number(values.count)
+const first = commandLine.count('seed', values.seed, 0)
+const count = commandLine.count('count', values.count, 1)
+const jobs = commandLine.count('jobs', values.jobs, 1)
+const step = commandLine.count('step', values.step, 1)
+const offset = commandLine.count('offset', values.offset, 0)
+if (values.sum !== positionals.length > 0) {
+  commandLine.refuse('files are named with --sum, and only then')
+}
+if (values.mutant !== undefined && !mutants.some(({ name }) => name === values.mutant)) {
+  commandLine.refuse(
+    `there is no planted fault ${values.mutant}; there are ${mutants.map(({ name }) => name).join(', ')}`,
+  )
+}
 /** Errors are made by the thousand in each seed; where they were made is wanted of one seed alone. */
 const isHunt = values.mutants || values.mutant !== undefined
 const isOneSeed = count === 1 && !isHunt && !values['every-point'] && !values['serve-parts']
@@ -50,7 +79,7 @@ async function run(): Promise<boolean> {
     for (const line of sumLines(await readReports(positionals))) print(line)
     return true
   }
-  if (values['every-point']) return runEveryPoint(Number(values.step), Number(values.offset))
+  if (values['every-point']) return runEveryPoint()
   if (isHunt) return runMutants()
   return isOneSeed ? runOne() : runMany()
 }
@@ -77,7 +106,7 @@ async function runMany(): Promise<boolean> {
   const totals = await runBatch({
     first,
     count,
-    jobs: Number(values.jobs),
+    jobs,
     isCalm: values.calm,
     keepsGoing: values['keep-going'],
     onFailure: (failure) => {
@@ -110,7 +139,7 @@ async function runMutants(): Promise<boolean> {
   return huntAll(wanted, { first, count: count === 1 ? 2000 : count, print })
 }
 
-async function runEveryPoint(step: number, offset: number): Promise<boolean> {
+async function runEveryPoint(): Promise<boolean> {
   let pointCount = 0
   let failedCount = 0
   for (const script of scripts) {
