@@ -225,6 +225,7 @@ async function consume(
       const index = note(error).fields['inputIndex']
       if (typeof index !== 'number') throw error
       counts.readsAgain += 1
+      process.stdout.write(`${new Date().toISOString()} read again: ${String(error)}\n`)
       const old = descriptors[index]
       if (old !== undefined) client.master.releasePartitionExternally(old)
       descriptors[index] = await produce(job, index, `${String(first)}-${String(attempt)}`)

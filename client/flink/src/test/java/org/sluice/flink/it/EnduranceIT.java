@@ -25,6 +25,8 @@ class EnduranceIT {
   private static final long RECORDS = 200_000;
   private static final int CANCELS = 20;
   private static final int JOBS = Integer.getInteger("sluice.jobs", 100);
+  /** Parts of these jobs, after each of which is looked at what is held. */
+  private static final int PARTS = 5;
 
   @AfterEach
   void letGo() {
@@ -182,24 +184,39 @@ class EnduranceIT {
         runOne(sluice, flink, 20_000);
       }
       awaitNothingLeft(sluice, flink);
-      Footprint before = new Footprint(sluice);
-      for (int round = 0; round < JOBS; round++) {
-        runOne(sluice, flink, 20_000);
-        if (round % 20 == 19) {
-          System.out.println((round + 1) + " jobs done");
+      List<Footprint> footprints = new ArrayList<>(List.of(new Footprint(sluice)));
+      for (int part = 1; part <= PARTS; part++) {
+        for (int round = 0; round < JOBS / PARTS; round++) {
+          runOne(sluice, flink, 20_000);
         }
+        awaitNothingLeft(sluice, flink);
+        footprints.add(new Footprint(sluice));
+        System.out.println(part * JOBS / PARTS + " jobs done");
       }
-      awaitNothingLeft(sluice, flink);
-      Footprint after = new Footprint(sluice);
-      String figures = JOBS + " jobs: before " + before + ", after " + after;
+      Footprint before = footprints.get(0);
+      Footprint after = footprints.get(PARTS);
+      String figures =
+          footprints.stream()
+              .map(String::valueOf)
+              .collect(Collectors.joining("; ", JOBS + " jobs: ", ""));
       System.out.println(figures);
+      // A pool of Netty's takes four megabytes at once, now or later; what leaks grows in every part.
       assertTrue(
-          after.heapBytes - before.heapBytes < (8 << 20), () -> figures + after.largestClasses());
+          medianGrowth(footprints) < (8 << 20) / PARTS, () -> figures + after.largestClasses());
       assertTrue(after.threads - before.threads < 10, figures);
       assertTrue(after.sockets - before.sockets < 10, figures);
       assertTrue(after.files - before.files < 10, figures);
       assertTrue(after.serviceDescriptors - before.serviceDescriptors < 10, figures);
     }
+  }
+
+  private static long medianGrowth(List<Footprint> footprints) {
+    long[] growths = new long[PARTS];
+    for (int part = 0; part < PARTS; part++) {
+      growths[part] = footprints.get(part + 1).heapBytes - footprints.get(part).heapBytes;
+    }
+    Arrays.sort(growths);
+    return growths[PARTS / 2];
   }
 
   /** What this process, with all of Flink in it, and the services hold. */
