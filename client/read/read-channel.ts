@@ -176,7 +176,6 @@ export class ReadChannel implements CreditTaker {
           this.#fail(error)
         }
       },
-      onWritable: () => undefined,
       onClosed: (error) => {
         this.#channel = undefined
         this.#fail(error)

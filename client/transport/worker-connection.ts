@@ -24,8 +24,6 @@ export interface ChannelHandler {
   /** A data frame; the buffer is the handler's now. */
   onData(buffer: PooledBuffer, bodyLength: number): void
   onMessage(message: ChannelMessage, body: Uint8Array): void
-  /** The connection takes more data again. */
-  onWritable(): void
   /** The connection ended and with it the channel. */
   onClosed(error: ShuffleError): void
 }
@@ -33,8 +31,14 @@ export interface ChannelHandler {
 /** One logical channel, alive until `close` or `onClosed`. */
 export interface Channel {
   readonly session: Session
-  /** Data frames wait for `onWritable` while this is false. */
+  /** While this is false a data frame waits for its turn, see `whenWritable`. */
   readonly isWritable: boolean
+  /**
+   * Calls back once, when the connection has room and everyone who asked before has had his turn. What
+   * is sent must be sent within the call: only so is it known whether the next one still has room. It
+   * may come when the channel is gone, and does not come when the connection is.
+   */
+  whenWritable(onTurn: () => void): void
   send<F extends Fields>(
     declaration: MessageDeclaration<string, F>,
     values: FieldValues<F>,
@@ -69,6 +73,8 @@ export class WorkerConnection {
   readonly #options: WorkerConnectionOptions
   readonly #protocol: ProtocolConnection
   readonly #channels = new Map<number, OpenChannel>()
+  /** Waking all for one frame's room would cost more than the frame where there are many. */
+  readonly #waiting: (() => void)[] = []
   #state: 'handshake' | 'open' | 'retired' | 'closed' = 'handshake'
   #idleTimer: Timer | undefined
 
@@ -110,6 +116,7 @@ export class WorkerConnection {
       session,
       handler,
       protocol: this.#protocol,
+      waiting: this.#waiting,
       onClose: () => {
         this.#channels.delete(id)
         this.#closeWhenUnused()
@@ -145,7 +152,7 @@ export class WorkerConnection {
         else this.#channels.get(channelId)?.handler.onMessage(message, body)
       },
       onWritable: () => {
-        for (const channel of [...this.#channels.values()]) channel.handler.onWritable()
+        this.#giveTurns()
       },
       onClosed: (error) => {
         this.#ended(error ?? endedError(this.workerId))
@@ -158,6 +165,15 @@ export class WorkerConnection {
     // The channel may have been closed after it gave the buffer and before the frame was whole.
     if (channel === undefined || message.name !== 'ReadData') buffer.recycle()
     else channel.handler.onData(buffer, length)
+  }
+
+  /** In the order of asking, as far as there is room. */
+  #giveTurns(): void {
+    while (this.#protocol.isWritable) {
+      const onTurn = this.#waiting.shift()
+      if (onTurn === undefined) return
+      onTurn()
+    }
   }
 
   #retire(): void {
@@ -185,6 +201,7 @@ export class WorkerConnection {
     this.#options.onClosed(error)
     const channels = [...this.#channels.values()]
     this.#channels.clear()
+    this.#waiting.length = 0
     for (const channel of channels) channel.lose(error)
   }
 }
@@ -194,6 +211,8 @@ class OpenChannel implements Channel {
   readonly handler: ChannelHandler
   readonly #id: number
   readonly #protocol: ProtocolConnection
+  /** For a turn to send, of all channels of the connection. */
+  readonly #waiting: (() => void)[]
   readonly #onClose: () => void
   #closed = false
 
@@ -202,17 +221,24 @@ class OpenChannel implements Channel {
     readonly session: Session
     readonly handler: ChannelHandler
     readonly protocol: ProtocolConnection
+    readonly waiting: (() => void)[]
     readonly onClose: () => void
   }) {
     this.#id = options.id
     this.session = options.session
     this.handler = options.handler
     this.#protocol = options.protocol
+    this.#waiting = options.waiting
     this.#onClose = options.onClose
   }
 
   get isWritable(): boolean {
-    return this.#protocol.isWritable
+    return this.#waiting.length === 0 && this.#protocol.isWritable
+  }
+
+  whenWritable(onTurn: () => void): void {
+    assert(!this.isWritable, 'who can send does not wait')
+    this.#waiting.push(onTurn)
   }
 
   send<F extends Fields>(

@@ -61,7 +61,7 @@ export class WriteChannel {
   #byteCount = 0
   #entryCount = 0
   #opened: Waiter<undefined> | undefined
-  #turn: Waiter<undefined> | undefined
+  #granted: Waiter<undefined> | undefined
   #committed: Waiter<MessageFields<'WriteCommitted'>> | undefined
 
   constructor(options: WriteChannelOptions) {
@@ -268,31 +268,44 @@ export class WriteChannel {
   }
 
   async #sendLater(buffer: PooledBuffer, length: number, entryCount: number): Promise<void> {
-    const { waiters, regionTimeoutMs, fields, timeInState } = this.#options
+    const { timeInState } = this.#options
     const before = timeInState.state
     try {
-      for (;;) {
-        const channel = this.#openChannel()
-        if (this.#canSend(channel)) {
-          timeInState.enter(before)
-          this.#sendNow(channel, buffer, length, entryCount)
-          return
-        }
-        const waitsForCredit = this.#credit === 0
-        timeInState.enter(waitsForCredit ? 'credit' : 'socket')
-        this.#turn = waiters.wait<undefined>({
-          name: waitsForCredit ? 'credit of a region' : 'room in the connection',
-          timeoutMs: regionTimeoutMs,
-          timeoutCode: 'WRITE_INTERRUPTED',
-          signal: this.#ending.signal,
-          fields: { ...fields, regionIndex: this.#regionIndex },
-        })
-        await this.#turn.promise
+      while (this.#credit === 0) {
+        this.#openChannel()
+        timeInState.enter('credit')
+        this.#granted = this.#wait('credit of a region')
+        await this.#granted.promise
       }
+      const channel = this.#openChannel()
+      if (channel.isWritable) {
+        this.#sendNow(channel, buffer, length, entryCount)
+      } else {
+        timeInState.enter('socket')
+        const turn = this.#wait('room in the connection')
+        channel.whenWritable(() => {
+          if (turn.isSettled) return
+          this.#sendNow(channel, buffer, length, entryCount)
+          turn.resolve(undefined)
+        })
+        await turn.promise
+      }
+      timeInState.enter(before)
     } catch (error) {
       buffer.recycle()
       throw this.#fail(error)
     }
+  }
+
+  #wait(name: string): Waiter<undefined> {
+    const { waiters, regionTimeoutMs, fields } = this.#options
+    return waiters.wait<undefined>({
+      name,
+      timeoutMs: regionTimeoutMs,
+      timeoutCode: 'WRITE_INTERRUPTED',
+      signal: this.#ending.signal,
+      fields: { ...fields, regionIndex: this.#regionIndex },
+    })
   }
 
   // --- what the worker says ---
@@ -305,9 +318,6 @@ export class WriteChannel {
       },
       onMessage: (message) => {
         this.#onMessage(message)
-      },
-      onWritable: () => {
-        this.#turn?.resolve(undefined)
       },
       onClosed: (error) => {
         this.#channel = undefined
@@ -348,7 +358,7 @@ export class WriteChannel {
     // Credit and RegionFinish can cross: credit of a finished region counts for nothing.
     if (fields.regionIndex !== this.#regionIndex) return
     this.#credit += fields.credit
-    this.#turn?.resolve(undefined)
+    this.#granted?.resolve(undefined)
   }
 
   /** The channel is gone. While it was being opened that is a reason to try again. */

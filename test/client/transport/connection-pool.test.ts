@@ -20,9 +20,6 @@ class HeardChannel implements ChannelHandler {
   onMessage({ name }: { readonly name: string }) {
     this.heard.push(name)
   }
-  onWritable() {
-    this.heard.push('writable')
-  }
   onClosed({ code }: { readonly code: string }) {
     this.heard.push(`closed ${code}`)
   }

@@ -23,9 +23,6 @@ class Recorder implements ChannelHandler {
   onMessage({ name }: { readonly name: string }) {
     this.heard.push(name)
   }
-  onWritable() {
-    this.heard.push('writable')
-  }
   onClosed({ code }: { readonly code: string }) {
     this.heard.push(`closed ${code}`)
   }
@@ -108,5 +105,48 @@ test('the end of the connection is told to each channel once', async () => {
     ['closed WORKER_UNREACHABLE'],
   ])
   expect(connection.channelCount).toBe(0)
+  await bench.atRest([worker])
+})
+
+test('channels that wait for room have their turns in the order of asking, as far as there is room', async () => {
+  const { bench, worker, connection } = await setUp()
+  const channels = [1, 2, 3, 4].map(() => connection.openChannel(new Recorder()))
+  const [first, second, third, last] = channels
+  if (first === undefined || last === undefined) throw new Error('four channels are open')
+  const body = Buffer.alloc(256 * 1024)
+  const send = (channel: typeof first) => {
+    channel.send(messages.WriteData, { regionIndex: 0 }, [body])
+  }
+  while (first.isWritable) send(first)
+  const turns: string[] = []
+  second?.whenWritable(() => {
+    turns.push('second')
+    for (let count = 0; count < 16; count += 1) send(second)
+  })
+  third?.whenWritable(() => {
+    turns.push('third')
+    // Nobody overtakes those who wait.
+    expect(last.isWritable).toBe(false)
+  })
+  last.whenWritable(() => turns.push('last'))
+  await bench.world.clock.runUntil(() => turns.length > 0)
+  expect(turns).toEqual(['second'])
+  await bench.world.clock.runUntil(() => first.isWritable)
+  expect(turns).toEqual(['second', 'third', 'last'])
+  for (const channel of channels) channel.close({ tell: false })
+  await bench.atRest([worker])
+})
+
+test('the end of the connection ends the wait for a turn', async () => {
+  const { bench, worker, connection, peer } = await setUp()
+  const channel = connection.openChannel(new Recorder())
+  while (channel.isWritable) {
+    channel.send(messages.WriteData, { regionIndex: 0 }, [Buffer.alloc(256 * 1024)])
+  }
+  const turns: string[] = []
+  channel.whenWritable(() => turns.push('turn'))
+  peer.destroy()
+  await bench.world.clock.advance(1000)
+  expect(turns).toEqual([])
   await bench.atRest([worker])
 })
