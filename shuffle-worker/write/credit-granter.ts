@@ -75,6 +75,7 @@ export class CreditGranter {
   readonly #waiting: Region[] = []
   readonly #open = new Set<Region>()
   #heldBuffers = 0
+  #takenBuffers = 0
   #isDistributing = false
   #isDistributionDue = false
   #isStarved = false
@@ -196,14 +197,16 @@ export class CreditGranter {
 
   /**
    * All that a small region uses at once: it then lies in one write, and costs one message. Where so
-   * much can't be had, the minimum lets it begin.
+   * much can't be had, the minimum lets it begin; but not while buffers are on their way to the disk.
+   * They come back a few at a time, so where many regions wait each would get no more than its minimum.
    */
   #grantFirst(region: Region): boolean {
     const { firstGrantBuffers = 0 } = this.#options
     const minimum = this.#minimumOf(region)
     if (minimum === 0) return true
     const first = Math.min(firstGrantBuffers, region.likely, region.needed)
-    return (first > minimum && this.#grant(region, first)) || this.#grant(region, minimum)
+    if (first > minimum && this.#grant(region, first)) return true
+    return (first <= minimum || this.#takenBuffers === 0) && this.#grant(region, minimum)
   }
 
   #grant(region: Region, count: number): boolean {
@@ -234,11 +237,13 @@ export class CreditGranter {
     const buffer = region.buffers.pop()
     if (buffer === undefined) return undefined
     region.taken += 1
+    this.#takenBuffers += 1
     return {
       bytes: buffer.bytes,
       recycle: () => {
         buffer.recycle()
         region.taken -= 1
+        this.#takenBuffers -= 1
         this.#heldBuffers -= 1
         this.#writtenCount += 1
         this.#distributeSoon()

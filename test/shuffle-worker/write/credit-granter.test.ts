@@ -66,6 +66,27 @@ describe('credit granter', () => {
     expect(granter.regionsShortOfMemory).toBe(1)
   })
 
+  it('waits for a first grant while buffers are on their way to the disk', async () => {
+    const source = new CountingSource(24)
+    const granter = make({ source, firstGrantBuffers: 12, targetBuffers: 8 })
+    const [first, second] = [enter(granter, 50), enter(granter, 50)]
+    const third = enter(granter, 50)
+    const written = takeAll(first.credit)
+    takeAll(second.credit)
+      .slice(0, 4)
+      .forEach((buffer) => {
+        buffer.recycle()
+      })
+    // They go to the region that has less than its minimum, or stay for the next.
+    for (const buffer of written.splice(0, 8)) buffer.recycle()
+    await microtasks()
+    expect(third.grants).toEqual([])
+    first.credit.close()
+    for (const buffer of written) buffer.recycle()
+    await microtasks()
+    expect(third.grants).toEqual([12])
+  })
+
   it('says how many regions wait for memory, and not those that wait for their turn', () => {
     const short = make({ source: new CountingSource(10), targetBuffers: 8 })
     for (let count = 0; count < 3; count++) enter(short, 50)
