@@ -216,19 +216,23 @@ export class IoScheduler implements SweepScheduler {
     let behind: MapPartition | undefined
     let first: MapPartition | undefined
     const nowMs = this.#options.clock.nowMs()
-    // Now and then all are asked, so that it is known how long each has waited.
-    const mayStop = nowMs - this.#allAskedMs < askAllAfterMs
+    if (nowMs - this.#allAskedMs >= askAllAfterMs) this.#askAll(nowMs)
     const nearest = this.#files.firstWantedFrom(this.#cursorOrder)
-    if (mayStop && nearest !== undefined && this.#isForOne(nearest, nowMs)) return nearest
+    if (nearest !== undefined && this.#isForOne(nearest, nowMs)) return nearest
     for (const list of this.#files.lists) {
       const roomBytes = list.channel.roomBytes(list)
       if (!this.#canServe(list, roomBytes, nowMs)) continue
       behind = earlier(behind, list.nextFrom(this.#cursorOrder, roomBytes))
       if (behind === undefined) first = earlier(first, list.nextFrom(0, roomBytes))
-      else if (mayStop && behind === nearest) return behind
+      else if (behind === nearest) return behind
     }
-    this.#allAskedMs = nowMs
     return behind ?? first
+  }
+
+  /** So that it is known how long each has waited; not for what, which costs most of asking. */
+  #askAll(nowMs: number): void {
+    this.#allAskedMs = nowMs
+    for (const list of this.#files.lists) this.#canServe(list, list.channel.roomBytes(list), nowMs)
   }
 
   /** Whether one channel alone wants the nearest file, and can take something of it now. */
