@@ -187,7 +187,10 @@ export class InputGate {
   }
 
   close(): Promise<void> {
-    return this.#closeWith(new ShuffleError('CANCELLED', 'the input gate was closed'))
+    // An error costs as much as several frames: none for a gate that has ended already.
+    return (
+      this.#closing ?? this.#closeWith(new ShuffleError('CANCELLED', 'the input gate was closed'))
+    )
   }
 
   readonly #onAbort = () => {
@@ -316,15 +319,16 @@ export class InputGate {
   }
 
   async #closeOnce(reason: Error): Promise<void> {
-    this.#closed = isShuffleError(reason)
+    const closed = isShuffleError(reason)
       ? reason
       : new ShuffleError('CANCELLED', reason.message, { cause: reason })
+    this.#closed = closed
     this.#context.signal?.removeEventListener('abort', this.#onAbort)
     this.#unpacker.close()
     this.#shares.close()
-    this.#change?.reject(this.#closed)
+    this.#change?.reject(closed)
     const readers = [...this.#readers.values()]
-    await Promise.all(readers.map((reader) => reader.close()))
+    await Promise.all(readers.map((reader) => reader.close(closed)))
     this.#pool.close()
     this.#context.onClosed(this)
   }

@@ -7,7 +7,8 @@
 //        ^──── cut, BUSY, NOT_READY ────────┘└─────> failed (told to the gate)
 
 import type { Clock, Timer } from '../common/clock.ts'
-import { isShuffleError, ShuffleError, type ErrorFields } from '../common/errors.ts'
+import type { ShuffleError} from '../common/errors.ts';
+import { isShuffleError, type ErrorFields } from '../common/errors.ts'
 import type { PartitionKey } from '../common/ids.ts'
 import type { Random } from '../common/random.ts'
 import type { Waiter, WaiterRegister } from '../common/waiters.ts'
@@ -82,8 +83,8 @@ export class WorkerReader {
   }
 
   /** Stops everything; resolves when nothing runs any more. Idempotent. */
-  async close(): Promise<void> {
-    this.#closing.abort(new ShuffleError('CANCELLED', 'the input gate was closed'))
+  async close(reason: ShuffleError): Promise<void> {
+    this.#closing.abort(reason)
     this.#waiting.clear()
     this.#retryTimer?.cancel()
     this.#channel?.close()

@@ -40,7 +40,7 @@ export class WritingRegion {
   #isClosed = false
   #isCreditClosed = false
   #flushed: (() => void) | undefined
-  #progress: Waiter<never> | undefined
+  #progress: Waiter<undefined> | undefined
   #writtenCountSeen = 0
 
   constructor(options: WritingRegionOptions) {
@@ -104,7 +104,7 @@ export class WritingRegion {
   close(): void {
     if (this.#isClosed) return
     this.#isClosed = true
-    this.#progress?.reject(new ShuffleError('CANCELLED', 'the region is closed'))
+    this.#progress?.resolve(undefined)
     this.#closeCredit()
     for (const { buffer } of this.#pending.splice(0)) buffer.recycle()
     this.#turn?.leave()
@@ -164,7 +164,7 @@ export class WritingRegion {
   #watch(): void {
     const { waiters, writer, timeoutMs, regionIndex, writes } = this.#options
     this.#writtenCountSeen = writes.granter.writtenCount
-    this.#progress = waiters.wait<never>({
+    this.#progress = waiters.wait<undefined>({
       name: 'progress of an open region',
       timeoutMs,
       timeoutCode: 'WRITE_INTERRUPTED',

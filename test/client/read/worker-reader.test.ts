@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { BufferPool } from '../../../client/common/buffer-pool.ts'
-import type { ShuffleError } from '../../../client/common/errors.ts'
+import { ShuffleError } from '../../../client/common/errors.ts'
 import { partitionKeyText } from '../../../client/common/ids.ts'
 import type { ShuffleDescriptor } from '../../../client/master/shuffle-descriptor.ts'
 import { CreditShares } from '../../../client/read/credit-shares.ts'
@@ -62,7 +62,7 @@ async function setUp(partitionCount: number) {
       ),
   )
   const close = async () => {
-    await bench.drive(reader.close())
+    await bench.drive(reader.close(new ShuffleError('CANCELLED', 'the test is over')))
     shares.close()
     await bench.atRest([worker])
   }
