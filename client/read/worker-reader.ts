@@ -7,8 +7,7 @@
 //        ^──── cut, BUSY, NOT_READY ────────┘└─────> failed (told to the gate)
 
 import type { Clock, Timer } from '../common/clock.ts'
-import type { ShuffleError } from '../common/errors.ts'
-import { isShuffleError, type ErrorFields } from '../common/errors.ts'
+import { isShuffleError, type ErrorFields, type ShuffleError } from '../common/errors.ts'
 import type { PartitionKey } from '../common/ids.ts'
 import type { Random } from '../common/random.ts'
 import type { Waiter, WaiterRegister } from '../common/waiters.ts'
