@@ -53,6 +53,8 @@ export interface ShuffleCase {
   readonly isBroadcast?: boolean
   readonly isCompressible?: boolean
   readonly codec?: 'lz4' | 'none'
+  /** 32 KiB when not given; the worker's must be as large. */
+  readonly bufferSizeBytes?: number
   readonly environmentOptions?: Partial<EnvironmentOptions>
   readonly workerArguments?: readonly string[]
   /** Beside each write, what checksums cost by themselves. */
@@ -100,6 +102,7 @@ export async function runShuffleCase(
     managerUrl,
     clusterId,
     codec: shuffle.codec ?? 'none',
+    ...(shuffle.bufferSizeBytes === undefined ? {} : { bufferSizeBytes: shuffle.bufferSizeBytes }),
   })
   await master.start()
   try {

@@ -178,7 +178,7 @@ export function skewCase(scale: Scale): ShuffleCase {
   }
 }
 
-/** (i) what LZ4 and the sync of a commit cost, and many commits. */
+/** (i) what LZ4, the sync of a commit and small buffers cost. */
 export function optionCases(scale: Scale): ShuffleCase[] {
   const few = fewPartitions({ ...scale, bytes: scale.bytes / 3 })
   const variant = (text: string, changes: Partial<ShuffleCase>): ShuffleCase => ({
@@ -191,6 +191,11 @@ export function optionCases(scale: Scale): ShuffleCase[] {
   return [
     variant('rows, not compressed', { isCompressible: true, withChecksumCost: true }),
     variant('rows, LZ4', { isCompressible: true, codec: 'lz4' }),
+    variant('rows, not compressed, buffers of 128 KiB', {
+      isCompressible: true,
+      bufferSizeBytes: 128 * kibibyte,
+      workerArguments: ['--buffer-size=128kb'],
+    }),
     variant('commits synced', { workerArguments: ['--durability=sync'] }),
   ]
 }

@@ -15,6 +15,9 @@ export interface Comparison {
   readonly ratio: number
 }
 
+/** Samples of the worker's heap, of which the lowest counts: between two collections it holds garbage. */
+const heapSamples = 15
+
 /** What a wait may be over its deadline before somebody runs: the machine may be busy. */
 const lateMsMax = 10_000
 const workerMemoryBytes = 64 * 1024 * 1024
@@ -25,6 +28,7 @@ export class SoakFigures {
   /** The highest of each figure in the two halves; nothing that grows with the length of the run. */
   readonly #highest = { first: new Map<string, number>(), second: new Map<string, number>() }
   readonly #middleMs: number
+  readonly #workerHeaps: number[] = []
   #sampleCount = 0
   /** What did not hold. */
   readonly wrong: string[] = []
@@ -48,6 +52,7 @@ export class SoakFigures {
     const metrics = await metricsOf(this.#worker.httpUrl)
     await this.#check(metrics)
     this.#note(atMs, { ...this.#ofWorker(metrics), ...this.#ofClient() })
+    this.#noteHeap(atMs, metrics.sums.get('sluice_worker_heap_used_bytes') ?? NaN)
     this.#sampleCount += 1
   }
 
@@ -77,10 +82,18 @@ export class SoakFigures {
     }
   }
 
+  /** Nobody can make the worker collect, as this process does; its heap is lowest just after it did. */
+  #noteHeap(atMs: number, bytes: number): void {
+    this.#workerHeaps.push(bytes)
+    if (this.#workerHeaps.length < heapSamples) return
+    this.#note(atMs, { 'worker heap': Math.min(...this.#workerHeaps) })
+    this.#workerHeaps.length = 0
+  }
+
   #ofWorker({ sums, series }: Metrics): Figures {
     return {
       ...ofProcess('worker', this.#worker.run?.pid ?? 0),
-      'worker heap': sums.get('sluice_worker_heap_used_bytes') ?? NaN,
+      'worker heap with garbage': sums.get('sluice_worker_heap_used_bytes') ?? NaN,
       'worker timers': sums.get('sluice_worker_timers') ?? NaN,
       'worker waiters': sums.get('sluice_worker_waiters') ?? NaN,
       'worker series': series,

@@ -40,14 +40,16 @@ const pauseBetweenJobsMs = 100
 const attemptsMax = 40
 /**
  * Shown, not judged: how many waits, each with its timer, a sample meets is chance, and that each ends in
- * time is looked at instead; so is how much of its own records the soak has in hand. Between two jobs it
- * has neither, and heap and timers of the client are judged then.
+ * time is looked at instead; so is how much of its own records the soak has in hand, and how much garbage
+ * the worker. Between two jobs the client has neither, and its heap and timers are judged then; the
+ * worker's heap where it is lowest in half a minute.
  */
 const ofTheMoment = [
   'worker waiters',
   'client waiters',
   'client timers of a job',
   'client heap with its records',
+  'worker heap with garbage',
 ]
 /** For a process to end by itself; it drains first. */
 const endForMs = 90_000
