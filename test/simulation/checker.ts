@@ -30,6 +30,11 @@ export class Checker {
   readonly #context: CheckerContext
   /** Of each disk's queue: when an operation ended last, and since when that is so. */
   readonly #queues = new Map<string, { readonly endedMs: number; readonly sinceMs: number }>()
+  /**
+   * Held and on no worker, where theirs has lost data. If no manager lived to hear of the commit, it was
+   * never written as far as manager and master know; who reads it is told that it is not there.
+   */
+  readonly #unheard = new Set<string>()
 
   constructor(context: CheckerContext) {
     this.#context = context
@@ -46,6 +51,7 @@ export class Checker {
 
   /** Manager, masters and workers agree on what exists. */
   async disagreements(): Promise<readonly string[]> {
+    this.#unheard.clear()
     const between = [...this.#workersAndMasters()]
     return between.length > 0 ? between : this.#managerAndMasters()
   }
@@ -175,7 +181,7 @@ export class Checker {
   }
 
   *#workersAndMasters(): Generator<string, void> {
-    const { jobs, cluster } = this.#context
+    const { jobs, cluster, injector, truth } = this.#context
     const held = new Set(jobs().flatMap((job) => job.heldKeys))
     for (const life of jobs().flatMap((job) => job.untold)) {
       yield `${life} was replaced and does not know it`
@@ -194,7 +200,10 @@ export class Checker {
       }
     }
     for (const name of held) {
-      if (!stored.has(name)) yield `${name} is held and on no worker`
+      if (stored.has(name)) continue
+      const host = truth.attempts.get(name)?.host ?? ''
+      if (injector.lostHosts.has(host)) this.#unheard.add(name)
+      else yield `${name} is held and on no worker`
     }
   }
 
@@ -236,7 +245,8 @@ export class Checker {
     for (const { dataSetId, partitionIndex, attemptId, state } of answer.partitions) {
       const name = `${jobId} ${dataSetId} ${String(partitionIndex)} ${attemptId}`
       known.add(name)
-      if (state !== 'committed') wrong.push(`the manager has ${name} as ${state}`)
+      const wanted = this.#unheard.has(name) ? 'allocated' : 'committed'
+      if (state !== wanted) wrong.push(`the manager has ${name} as ${state}, not ${wanted}`)
       if (!held.has(name)) wrong.push(`the manager has ${name}, which nobody holds`)
     }
     for (const name of held) {
