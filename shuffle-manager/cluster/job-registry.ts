@@ -91,13 +91,14 @@ export class JobRecord {
   /**
    * A worker has an allocation of this epoch. Of a higher one than that of the client which registered
    * here: a later client was given it by an earlier manager and will be back. The present one may not
-   * speak for what it does not know.
+   * speak for what it does not know, and the later one has as long as any to come.
    */
-  noteStoredEpoch(jobEpoch: number): void {
+  noteStoredEpoch(jobEpoch: number, nowMs: number): void {
     this.highestEpoch = Math.max(this.highestEpoch, jobEpoch)
     if (this.state === 'unclaimed' || this.jobEpoch === 0) return
     if (this.jobEpoch >= this.leastEpoch) return
     this.state = 'unclaimed'
+    this.heardMs = nowMs
     this.forgetClient()
   }
 

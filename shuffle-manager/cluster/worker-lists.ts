@@ -176,7 +176,7 @@ export class WorkerLists {
   ): void {
     const { key, allocation, state, bytes } = held
     const job = this.#jobs.get(jobId) ?? this.#addJob(jobId)
-    job.noteStoredEpoch(allocation.jobEpoch)
+    job.noteStoredEpoch(allocation.jobEpoch, worker.heardMs)
     const known = this.#ledger.find(job, key)
     const at =
       known ??
@@ -204,7 +204,7 @@ export class WorkerLists {
     const { key, allocation } = gone
     worker.commands.confirm({ jobId, ...key })
     const job = this.#jobs.get(jobId)
-    job?.noteStoredEpoch(allocation.jobEpoch)
+    job?.noteStoredEpoch(allocation.jobEpoch, worker.heardMs)
     const at = job && this.#ledger.find(job, key)
     if (job === undefined || at === undefined) {
       if (gone.state === 'released') return undefined

@@ -168,13 +168,15 @@ describe('a client that a later one has followed, of which this manager has not 
     expect(state.beat()).toEqual([])
   })
 
-  test('can not end the job either', () => {
+  test('can not end the job either', async () => {
     const state = new ClusterState()
     const { jobLists } = state.cluster
     jobLists.register(jobId, { clientId: 'old', jobEpoch: 5 }, at(0))
     const early = state.register('w1', [reported([key(1)], 'committed', { jobEpoch: 5 })])
     jobLists.end(state.cluster.job(jobId))
+    await state.clock.advance(100_000)
     const late = state.register('w2', stored)
+    expect(state.cluster.job(jobId).heardMs).toBe(state.clock.nowMs())
     expect(state.commandsFor(early)).toEqual(['release a_1'])
     expect([state.state(key(0)), state.commandsFor(late)]).toEqual(['committed', []])
   })
