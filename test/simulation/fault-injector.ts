@@ -551,7 +551,7 @@ export class FaultInjector {
     this.#touched.set(name, Math.max(untilMs, this.#touched.get(name) ?? 0))
     const injected: InjectedFault = disk.inject({
       path: directory,
-      after: fault.isExact === true ? fault.after - 1 : fault.after % 32,
+      after: fault.isExact === true ? fault.after - 1 : fault.after % 16,
       ...rule,
     })
     this.#later(fault.durationMs, () => {

@@ -68,15 +68,36 @@ const afterExponents: Partial<Record<FaultKind, number>> = {
   'process-killed-at-event': 11,
 }
 
+/** How often a kind is drawn for each time that others are: these often find nothing to hit. */
+const weights: Partial<Record<FaultKind, number>> = {
+  'disk-error': 3,
+  'disk-short-write': 3,
+  'disk-short-read': 2,
+  'disk-slow': 2,
+  'disk-hung': 2,
+  'disk-read-only': 2,
+  'disk-close-error': 4,
+  'worker-killed-at-operation': 2,
+  'manager-killed-after-release': 2,
+}
+const drawn = faultKinds.flatMap((kind) => Array<FaultKind>(weights[kind] ?? 1).fill(kind))
+
+/** Exponents of the shortest and the longest time, in milliseconds, that a fault lasts. */
+function durationExponents(kind: FaultKind): readonly [min: number, max: number] {
+  if (kind.includes('paused')) return [5, 16.2]
+  // Long enough for the disk to be used in it.
+  return kind.startsWith('disk-') ? [8, 15] : [5, 15]
+}
+
 /** In the time in which the jobs run, from the first start on; a few come later. */
 export function drawFaults(random: VirtualRandom, spanMs: number): readonly FaultPlan[] {
-  const count = random.chance(0.05) ? 0 : 2 + random.integer(9)
+  const count = random.chance(0.05) ? 0 : 2 + random.integer(7)
   const faults = Array.from({ length: count }, (): FaultPlan => {
-    const kind = faultKinds[random.integer(faultKinds.length)] ?? 'link-cut'
+    const kind = drawn[random.integer(drawn.length)] ?? 'link-cut'
     return {
       kind,
       atMs: random.between(0, spanMs * (random.chance(0.9) ? 1 : 4)),
-      durationMs: Math.floor(2 ** random.between(5, /paused/.test(kind) ? 16.2 : 15)),
+      durationMs: Math.floor(2 ** random.between(...durationExponents(kind))),
       target: random.integer(1000),
       other: random.integer(1000),
       after: Math.floor(2 ** random.between(0, afterExponents[kind] ?? 8)),

@@ -94,7 +94,7 @@ function drawCluster(random: VirtualRandom): ClusterPlan {
 }
 
 function drawJobs(random: VirtualRandom, cluster: ClusterPlan): readonly JobPlan[] {
-  return Array.from({ length: pick(random, [1, 2, 2, 3, 3]) }, (_, index) => ({
+  return Array.from({ length: pick(random, [1, 2, 2, 2, 2, 3, 3]) }, (_, index) => ({
     name: `job-${String(index)}`,
     startMs: index === 0 ? 0 : random.integer(cluster.spanMs / 2),
     stages: drawStages(random, cluster),
@@ -110,14 +110,14 @@ function drawJobs(random: VirtualRandom, cluster: ClusterPlan): readonly JobPlan
 function drawStages(random: VirtualRandom, cluster: ClusterPlan): readonly StagePlan[] {
   const stageCount = pick(random, [2, 2, 2, 3])
   return Array.from({ length: stageCount }, (_, index) => {
-    const taskCount = pick(random, [1, 1, 2, 2, 3, 4])
+    const taskCount = pick(random, [1, 1, 1, 2, 2, 4])
     const isLast = index === stageCount - 1
     return {
       taskCount,
       outputs: isLast
         ? undefined
         : Array.from({ length: taskCount }, () => drawShape(random, cluster)),
-      subpartitionCount: pick(random, [1, 2, 3, 5, 8, 40]),
+      subpartitionCount: pick(random, [1, 2, 2, 3, 5, 5, 8, 30]),
       partitionMemoryBuffers: pick(random, [8, 8, 12, 32]),
       gateMemoryBuffers: pick(random, [4, 8, 16, 64]),
       delayMaxMs: cluster.spanMs / 2,
@@ -130,7 +130,7 @@ function drawStages(random: VirtualRandom, cluster: ClusterPlan): readonly Stage
 }
 
 function drawShape(random: VirtualRandom, cluster: ClusterPlan): OutputShape {
-  const recordCount = pick(random, [0, 1, 10, 60, 200, 500])
+  const recordCount = pick(random, [0, 1, 10, 80, 300, 600])
   const isHuge = recordCount > 0 && random.chance(0.15)
   return {
     recordCount,

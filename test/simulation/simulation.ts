@@ -48,7 +48,7 @@ const quietMs = 75_000
 const lookEveryMs = 1_000
 /** Two heartbeats and more. */
 const stayMs = 5_000
-const patientEvery = 32
+const patientEvery = 100
 const shortQuietMs = 8_000
 const eventsKept = 400
 
