@@ -38,6 +38,7 @@ const codeOffsets: Readonly<Record<string, number>> = { Error: 0, PartitionFaile
 export class FrameTap {
   readonly #onMessage: (message: SeenMessage) => void
   readonly #openRequests = new Set<OpenRequest>()
+  readonly #streams = new Set<Duplex>()
   #count = 0
 
   constructor(onMessage: (message: SeenMessage) => void) {
@@ -63,6 +64,8 @@ export class FrameTap {
       connect: async (options) => this.#watched(host, await network.connect(options)),
       listenStreams: (address, onStream) =>
         network.listenStreams(address, (stream) => {
+          this.#streams.add(stream)
+          stream.once('close', () => this.#streams.delete(stream))
           const to = (stream as Partial<VirtualStream>).remoteAddress ?? 'nobody'
           watchAnswering(stream, (seen) => {
             this.#onHttp(seen, { from: host, to, stream })
@@ -75,6 +78,14 @@ export class FrameTap {
         return stream
       },
     }
+  }
+
+  /**
+   * Ends what servers hold, also those that have been killed: Node's HTTP server lets a parser go when
+   * its socket closes, and with one that never does a whole world stays in memory.
+   */
+  destroyStreams(): void {
+    for (const stream of this.#streams) stream.destroy()
   }
 
   #watched(host: string, connection: Connection): Connection {

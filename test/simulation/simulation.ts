@@ -289,6 +289,7 @@ export class Simulation {
       member.process.kill()
     }
     for (const job of this.jobs) for (const process of job.processes) process.kill()
+    this.tap.destroyStreams()
     await this.virtual.clock.settle()
   }
 
