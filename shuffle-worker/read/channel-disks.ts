@@ -31,6 +31,8 @@ export class ChannelDisks {
   readonly #memory: ListMemory
   readonly #schedulerOf: (partition: MapPartition) => SweepScheduler
   readonly #parts = new Map<SweepScheduler, DiskPart>()
+  /** While there is one alone, which nearly always is all. */
+  #only: DiskPart | undefined
   #unfinishedRuns = 0
 
   constructor(
@@ -51,12 +53,14 @@ export class ChannelDisks {
 
   /** Bytes of slices under way, of all disks. */
   get plannedBytes(): number {
+    if (this.#only !== undefined) return this.#only.list.plannedBytes
     let planned = 0
     for (const { list } of this.#parts.values()) planned += list.plannedBytes
     return planned
   }
 
   get listedCount(): number {
+    if (this.#only !== undefined) return this.#only.list.listed.count
     let count = 0
     for (const { list } of this.#parts.values()) count += list.listed.count
     return count
@@ -64,10 +68,12 @@ export class ChannelDisks {
 
   of(partition: MapPartition): DiskPart {
     const scheduler = this.#schedulerOf(partition)
+    if (this.#only?.scheduler === scheduler) return this.#only
     let part = this.#parts.get(scheduler)
     if (part === undefined) {
       part = { scheduler, list: new DiskList(this.#channel, this.#memory) }
       this.#parts.set(scheduler, part)
+      this.#only = this.#parts.size === 1 ? part : undefined
     }
     return part
   }
@@ -103,6 +109,10 @@ export class ChannelDisks {
   }
 
   wake(): void {
+    if (this.#only !== undefined) {
+      this.#only.scheduler.wake(this.#only.list)
+      return
+    }
     for (const { scheduler, list } of this.#parts.values()) scheduler.wake(list)
   }
 }

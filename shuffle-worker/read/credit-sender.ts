@@ -12,6 +12,7 @@ import type { Clock, Timer } from '../../client/common/clock.ts'
 import type { JobId } from '../../client/common/ids.ts'
 import { segmentHeaderLength, writeSegmentHeader } from '../../client/protocol/read-segment.ts'
 import type { ReadMemory } from './read-memory.ts'
+import type { PartitionTotals } from './reading-output.ts'
 
 /** The channel's way out: a protocol connection, narrowed to what is sent here. */
 export interface ReadOutput {
@@ -35,6 +36,8 @@ export interface CreditSenderOptions {
   readonly jobId: () => JobId | undefined
   /** Bytes that the channel's list still has, beyond what is in bodies. */
   readonly unreadBytes: () => number
+  /** All of an entry of the list has been sent. */
+  readonly onFinish: (totals: PartitionTotals) => void
 }
 
 /** Where an entry belongs; a change of any of the three begins a segment. */
@@ -44,18 +47,13 @@ export interface SegmentPlace {
   readonly subpartition: number
 }
 
-interface OpenBody {
+interface Body {
   readonly buffer: PooledBuffer
   length: number
   segmentStart: number
   place: SegmentPlace
-  readonly onSent: (() => void)[]
-}
-
-interface FilledBody {
-  readonly buffer: PooledBuffer
-  readonly length: number
-  readonly onSent: (() => void)[]
+  /** Of the list's entries that end here. */
+  readonly finishes: PartitionTotals[]
 }
 
 /** Credit is u32 on the wire; more than this in hand is a peer that doesn't mean it. */
@@ -65,8 +63,8 @@ const drainWindowMs = 1000
 
 export class CreditSender {
   readonly #options: CreditSenderOptions
-  readonly #filled: FilledBody[] = []
-  #open: OpenBody | undefined
+  readonly #filled: Body[] = []
+  #open: Body | undefined
   #credit: number
   #ahead = 0
   /** Looks at the age of the open body; not cancelled with it, so that a body costs no timer. */
@@ -144,11 +142,11 @@ export class CreditSender {
     return true
   }
 
-  /** Runs `callback` when all that was appended up to now has been sent; at once if it has. */
-  afterSent(callback: () => void): void {
+  /** Says so when all that was appended up to now has been sent; at once if it has. */
+  finishAfterSent(totals: PartitionTotals): void {
     const last = this.#open ?? this.#filled.at(-1)
-    if (last === undefined) callback()
-    else last.onSent.push(callback)
+    if (last === undefined) this.#options.onFinish(totals)
+    else last.finishes.push(totals)
   }
 
   /** Whether the list has nothing more to read now: then an unfilled body need not wait. */
@@ -202,7 +200,7 @@ export class CreditSender {
     this.#backlogSent = Math.max(0, this.#backlogSent - 1)
     this.#drain.add(body.length)
     this.#options.output.sendData(body.buffer, body.length)
-    for (const callback of body.onSent) callback()
+    for (const totals of body.finishes) this.#options.onFinish(totals)
     return true
   }
 
@@ -229,13 +227,13 @@ export class CreditSender {
     return Math.min(this.#filled.length + more, 0xffff_ffff)
   }
 
-  #newBody(place: SegmentPlace): OpenBody | undefined {
+  #newBody(place: SegmentPlace): Body | undefined {
     this.#isStarved = false
     if (this.#freeBuffers() <= 0) return undefined
     const buffer = this.#options.memory.tryAcquireBuffer(this.#options.jobId())
     this.#isStarved = buffer === undefined
     if (buffer === undefined) return undefined
-    const body: OpenBody = { buffer, length: 0, segmentStart: 0, place, onSent: [] }
+    const body: Body = { buffer, length: 0, segmentStart: 0, place, finishes: [] }
     this.#open = body
     this.#accountAhead()
     this.#openedMs = this.#options.clock.nowMs()
@@ -258,7 +256,7 @@ export class CreditSender {
     })
   }
 
-  #closeBody(body: OpenBody): void {
+  #closeBody(body: Body): void {
     assert(body === this.#open && body.length > 0, 'a body that is closed holds something')
     endSegment(body)
     this.#isDue = false
@@ -319,7 +317,7 @@ class DrainMeter {
   }
 }
 
-function neededFor(body: OpenBody, place: SegmentPlace, entry: Uint8Array): number {
+function neededFor(body: Body, place: SegmentPlace, entry: Uint8Array): number {
   return entry.length + (isSamePlace(body.place, place) ? 0 : segmentHeaderLength)
 }
 
@@ -331,14 +329,14 @@ function isSamePlace(a: SegmentPlace, b: SegmentPlace): boolean {
   )
 }
 
-function beginSegment(body: OpenBody, place: SegmentPlace): void {
+function beginSegment(body: Body, place: SegmentPlace): void {
   if (body.length > 0) endSegment(body)
   body.place = place
   body.segmentStart = body.length
   body.length += segmentHeaderLength
 }
 
-function endSegment(body: OpenBody): void {
+function endSegment(body: Body): void {
   const { partition, regionIndex, subpartition } = body.place
   const byteLength = body.length - body.segmentStart - segmentHeaderLength
   const header = { partition, regionIndex, subpartition, byteLength }

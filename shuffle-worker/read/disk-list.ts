@@ -87,17 +87,15 @@ export class DiskList {
     this.#cursors.splice(this.#indexFrom(orderBehind(cursor.partition.fileOrder)), 0, cursor)
   }
 
-  /** Makes cursors of the entries of `partition` that can be taken now. */
-  begin(partition: MapPartition): PartitionCursor[] {
-    const begun: PartitionCursor[] = []
-    if (this.listed.count === 0) return begun
+  /** Makes cursors of the entries of `partition` that can be taken now; calls back with each. */
+  begin(partition: MapPartition, onBegun: (cursor: PartitionCursor) => void): void {
+    if (this.listed.count === 0) return
     const roomBytes = this.channel.roomBytes(this)
     while (this.#canBegin(partition, roomBytes)) {
       const entry = this.listed.take(partition)
-      if (entry === undefined) break
-      begun.push(this.channel.beginEntry(this, entry))
+      if (entry === undefined) return
+      onBegun(this.channel.beginEntry(this, entry))
     }
-    return begun
   }
 
   remove(cursor: PartitionCursor): void {
@@ -121,6 +119,7 @@ export class DiskList {
 
   /** Whether something of the cursor can be taken now. */
   canTake(cursor: PartitionCursor): boolean {
+    if (!cursor.isPlannable) return false
     if (!cursor.holdsRun && !this.channel.canBeginRun(this)) return false
     return cursor.canPlanWith(this.channel.roomBytes(this))
   }

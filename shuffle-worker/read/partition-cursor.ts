@@ -84,6 +84,7 @@ export class PartitionCursor {
   /** Bytes of regions entered that are not delivered yet. */
   knownLeftBytes = 0
   readonly #start: ReadStart
+  readonly #regionCount: number
   #plannedRegion = 0
   #countedRegions = 0
   #span: RegionSpan | undefined
@@ -105,6 +106,8 @@ export class PartitionCursor {
     this.firstSubpartition = options.firstSubpartition
     this.lastSubpartition = options.lastSubpartition
     this.#start = options.start
+    // The totals of a partition are made anew whenever they are asked for.
+    this.#regionCount = options.partition.totals.regionCount
     this.#plannedSubpartition = options.firstSubpartition
     this.#subpartition = options.firstSubpartition
   }
@@ -112,6 +115,10 @@ export class PartitionCursor {
   /** Regions whose index has been looked at. */
   get countedRegions(): number {
     return this.#countedRegions
+  }
+
+  get regionCount(): number {
+    return this.#regionCount
   }
 
   get subpartitionCount(): number {
@@ -133,7 +140,7 @@ export class PartitionCursor {
   }
 
   get isFullyPlanned(): boolean {
-    return this.#span === undefined && this.#plannedRegion >= this.partition.totals.regionCount
+    return this.#span === undefined && this.#plannedRegion >= this.#regionCount
   }
 
   /** Nothing is left to plan or to deliver. */

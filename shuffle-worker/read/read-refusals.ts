@@ -12,10 +12,10 @@ export function refusalOf(
   found: LookupResult,
   bufferSizeBytes: number,
 ): ShuffleError | undefined {
+  // Asked for every entry of every list: nothing is made for one that can be read.
+  if (found.state === 'committed') return misfitOf(entry, found.partition, bufferSizeBytes)
   const fields = { ...entry.key, state: found.state }
   switch (found.state) {
-    case 'committed':
-      return misfitOf(entry, found.partition, bufferSizeBytes)
     case 'writing':
       return new ShuffleError('PARTITION_NOT_READY', 'the partition is being written', { fields })
     case 'released':

@@ -5,7 +5,7 @@ import type { ShuffleError } from '../../client/common/errors.ts'
 import type { ReadOutput } from './credit-sender.ts'
 
 export interface ReadingOutput extends ReadOutput {
-  sendPartitionFinish(partition: number, totals: RangeTotals): void
+  sendPartitionFinish(totals: PartitionTotals): void
   sendPartitionFailed(partition: number, error: ShuffleError): void
   sendReadFinish(totals: ChannelTotals): void
 }
@@ -13,6 +13,11 @@ export interface ReadingOutput extends ReadOutput {
 export interface RangeTotals {
   readonly entryCount: number
   readonly byteCount: number
+}
+
+/** What one entry of the list came to. */
+export interface PartitionTotals extends RangeTotals {
+  readonly partition: number
 }
 
 export interface ChannelTotals extends RangeTotals {

@@ -17,7 +17,7 @@ import type { ListedEntry } from './listed-page.ts'
 import { PartitionCursor } from './partition-cursor.ts'
 import type { ReadMemory } from './read-memory.ts'
 import { asReadError, refusalOf } from './read-refusals.ts'
-import type { RangeTotals, ReadingOutput } from './reading-output.ts'
+import type { PartitionTotals, ReadingOutput } from './reading-output.ts'
 import { bytesOfListed, bytesOfBegun } from './unread-bytes.ts'
 
 /**
@@ -77,6 +77,9 @@ export class ReadingView implements SweepChannel {
       flushAfterMs: options.flushAfterMs,
       jobId: () => this.#jobId,
       unreadBytes: () => this.#unreadBytes(),
+      onFinish: (totals) => {
+        this.#sendFinish(totals)
+      },
     })
   }
 
@@ -138,7 +141,8 @@ export class ReadingView implements SweepChannel {
       const part = this.#disks.of(partition)
       const ofDisk = added.get(part) ?? []
       added.set(part, ofDisk)
-      ofDisk.push({ ...entry, partition })
+      const { index, firstSubpartition, lastSubpartition, start } = entry
+      ofDisk.push({ index, partition, firstSubpartition, lastSubpartition, start })
     }
     for (const [part, ofDisk] of added) this.#list(part, ofDisk)
     this.#sender.setDrained(this.openEntries === 0)
@@ -248,9 +252,8 @@ export class ReadingView implements SweepChannel {
     if (this.#isClosed || cursor.isOver) return
     this.#refreshEstimate(cursor)
     if (!cursor.isComplete) return
-    const totals = { entryCount: cursor.entryTotal, byteCount: cursor.byteTotal }
     this.#forget(cursor)
-    this.#answerFinish(cursor.index, totals)
+    this.#answerFinish(cursor.index, cursor.entryTotal, cursor.byteTotal)
   }
 
   fail(cursor: PartitionCursor, error: unknown): void {
@@ -286,7 +289,7 @@ export class ReadingView implements SweepChannel {
     }
     if (found.partition.totals.regionCount > 0) return found.partition
     // It has nothing to wait for.
-    this.#answerFinish(entry.index, { entryCount: 0, byteCount: 0 })
+    this.#answerFinish(entry.index, 0, 0)
     return undefined
   }
 
@@ -309,13 +312,15 @@ export class ReadingView implements SweepChannel {
     return false
   }
 
-  #answerFinish(partition: number, totals: RangeTotals): void {
+  #answerFinish(partition: number, entryCount: number, byteCount: number): void {
     this.#pendingAnswers += 1
-    this.#sender.afterSent(() => {
-      this.#options.output.sendPartitionFinish(partition, totals)
-      this.#pendingAnswers -= 1
-      this.#finishWhenDone()
-    })
+    this.#sender.finishAfterSent({ partition, entryCount, byteCount })
+  }
+
+  #sendFinish(totals: PartitionTotals): void {
+    this.#options.output.sendPartitionFinish(totals)
+    this.#pendingAnswers -= 1
+    this.#finishWhenDone()
   }
 
   /** Takes the cursor out of everything; what of it is under way is void. */

@@ -77,10 +77,10 @@ export class SweepFiles {
   begin(file: SweepFile): void {
     for (const list of this.#listsOf(file.partition)) {
       if (file.listedCount === 0) break
-      for (const cursor of list.begin(file.partition)) {
+      list.begin(file.partition, (cursor) => {
         file.wants.set(cursor, list)
         file.listedCount -= 1
-      }
+      })
     }
     this.#dropIfUnwanted(file)
   }

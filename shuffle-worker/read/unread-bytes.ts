@@ -12,9 +12,9 @@ export function bytesOfListed(entry: ListedEntry): number {
 }
 
 export function bytesOfBegun(cursor: PartitionCursor): number {
-  const { totals, subpartitionCount } = cursor.partition
-  const regionsLeft = Math.max(0, totals.regionCount - cursor.countedRegions)
+  const regionsLeft = Math.max(0, cursor.regionCount - cursor.countedRegions)
   if (regionsLeft === 0) return cursor.knownLeftBytes
+  const { totals, subpartitionCount } = cursor.partition
   const share = cursor.subpartitionCount / subpartitionCount
   const unknown = (totals.byteCount * share * regionsLeft) / totals.regionCount
   return cursor.knownLeftBytes + Math.ceil(unknown)

@@ -23,7 +23,7 @@ import { wireErrorFields } from '../../client/protocol/wire-error.ts'
 import type { DescribeRequest } from '../read/describe-partitions.ts'
 import { DescribeQueue } from '../read/describe-queue.ts'
 import type { ReadService } from '../read/read-service.ts'
-import type { RangeTotals, ReadingOutput } from '../read/reading-output.ts'
+import type { PartitionTotals, ReadingOutput } from '../read/reading-output.ts'
 import type { ReadingView } from '../read/reading-view.ts'
 import type { DataStore } from '../storage/data-store.ts'
 import type { WriteService } from '../write/write-service.ts'
@@ -315,8 +315,8 @@ class ReadingChannelOutput implements ReadingOutput {
     this.#connection.send(messages.Backlog, this.#channelId, { bufferCount })
   }
 
-  sendPartitionFinish(partition: number, totals: RangeTotals): void {
-    this.#connection.send(messages.PartitionFinish, this.#channelId, { partition, ...totals })
+  sendPartitionFinish(totals: PartitionTotals): void {
+    this.#connection.send(messages.PartitionFinish, this.#channelId, totals)
   }
 
   sendPartitionFailed(partition: number, error: ShuffleError): void {

@@ -127,7 +127,7 @@ export class ArrivalOrder implements SweepScheduler {
     this.#nextOrders.set(list, orderBehind(partition.fileOrder))
     const file = this.#files.of(partition)
     const reader = await this.#files.open(file)
-    for (const cursor of list.begin(partition)) file.wants.set(cursor, list)
+    list.begin(partition, (cursor) => file.wants.set(cursor, list))
     for (const [cursor, of] of file.wants) {
       if (of !== list) continue
       const region = cursor.plannedRegion

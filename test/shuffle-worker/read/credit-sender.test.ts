@@ -14,6 +14,8 @@ function make(options: { readonly credit?: number; readonly unread?: () => numbe
   const memory = new ReadMemory(ledger)
   const sent: { readonly bytes: Buffer; readonly segments: string[] }[] = []
   const backlogs: number[] = []
+  /** The entry, and how many bodies were sent before it. */
+  const finished: [number, number][] = []
   const output = {
     isWritable: true,
     sendData: (buffer: PooledBuffer, length: number) => {
@@ -41,10 +43,13 @@ function make(options: { readonly credit?: number; readonly unread?: () => numbe
     flushAfterMs: 20,
     jobId: () => undefined,
     unreadBytes: options.unread ?? (() => 0),
+    onFinish: ({ partition }) => {
+      finished.push([partition, sent.length])
+    },
   })
   const append = (partition: number, length: number) =>
     sender.append({ partition, regionIndex: 0, subpartition: 0 }, Buffer.alloc(length, partition))
-  return { clock, ledger, memory, sent, backlogs, output, sender, append }
+  return { clock, ledger, memory, sent, backlogs, finished, output, sender, append }
 }
 
 describe('credit sender', () => {
@@ -129,19 +134,21 @@ describe('credit sender', () => {
     expect(ledger.usedBytes('read')).toBe(0)
   })
 
-  it('runs what follows the data after the data, at once when there is none', () => {
-    const { append, sent, sender } = make({ credit: 1 })
-    const order: number[] = []
-    sender.afterSent(() => order.push(sent.length))
-    expect(order).toEqual([0])
+  it('finishes an entry after its data, at once when there is none', () => {
+    const { append, finished, sender } = make({ credit: 1 })
+    const finish = (partition: number) => {
+      sender.finishAfterSent({ partition, entryCount: 1, byteCount: 4000 })
+    }
+    finish(0)
+    expect(finished).toEqual([[0, 0]])
     append(1, 4000)
-    sender.afterSent(() => order.push(sent.length))
-    append(1, 4000)
-    sender.afterSent(() => order.push(sent.length))
+    finish(1)
+    append(2, 4000)
+    finish(2)
     sender.setDrained(true)
-    expect(order).toEqual([0, 1])
+    expect(finished.slice(1)).toEqual([[1, 1]])
     sender.addCredit(1)
-    expect(order).toEqual([0, 1, 2])
+    expect(finished.slice(2)).toEqual([[2, 2]])
   })
 
   it('announces again before the last backlog is used up, and when it was far too much', () => {

@@ -32,7 +32,7 @@ class IdleScheduler implements SweepScheduler {
   beginAll(): void {
     for (const list of this.lists) {
       for (const partition of this.listedNow.splice(0)) {
-        for (const cursor of list.begin(partition)) this.wants.set(cursor, list)
+        list.begin(partition, (cursor) => this.wants.set(cursor, list))
       }
     }
   }

@@ -8,6 +8,7 @@ import { EntryReader } from '../../../../client/protocol/entry.ts'
 import { SegmentReader } from '../../../../client/protocol/read-segment.ts'
 import type {
   ChannelTotals,
+  PartitionTotals,
   RangeTotals,
   ReadingOutput,
 } from '../../../../shuffle-worker/read/reading-output.ts'
@@ -68,7 +69,7 @@ export class Consumer implements ReadingOutput {
     })
   }
 
-  sendPartitionFinish(partition: number, totals: RangeTotals): void {
+  sendPartitionFinish({ partition, ...totals }: PartitionTotals): void {
     const received = this.partition(partition)
     expect(received.finish).toBeUndefined()
     received.finish = totals
