@@ -11,7 +11,7 @@ export class HeaderReader {
   #offset = 0
   #end = 0
   #message = ''
-  #field = ''
+  #field: string | number = ''
 
   /** Aims at `source[start, end)`, the header of a message of this name. */
   reset(source: Buffer, range: { start: number; end: number }, message: string): void {
@@ -22,8 +22,8 @@ export class HeaderReader {
     this.#field = ''
   }
 
-  /** The field that is read next, for the texts of errors. */
-  enter(field: string): void {
+  /** The field that is read next, for the texts of errors; of a list the number of the entry. */
+  enter(field: string | number): void {
     this.#field = field
   }
 
@@ -89,8 +89,10 @@ export class HeaderReader {
   }
 
   fail(what: string): never {
-    throw new ShuffleError('PROTOCOL', `${this.#message}: header field ${this.#field} ${what}`, {
-      fields: { message: this.#message, field: this.#field },
+    // Made here only: a list has thousands of entries.
+    const field = typeof this.#field === 'number' ? `entry ${String(this.#field)}` : this.#field
+    throw new ShuffleError('PROTOCOL', `${this.#message}: header field ${field} ${what}`, {
+      fields: { message: this.#message, field },
     })
   }
 

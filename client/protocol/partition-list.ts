@@ -211,7 +211,7 @@ export function decodePartitionList(
   const previous = nothingBefore()
   const entries: PartitionListEntry[] = []
   while (entries.length < partitionCount) {
-    reader.enter(`entry ${String(entries.length)}`)
+    reader.enter(entries.length)
     const entry = readEntry(reader, previous)
     remember(previous, entry)
     entries.push(entry)

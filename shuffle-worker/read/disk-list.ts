@@ -84,7 +84,10 @@ export class DiskList {
   }
 
   add(cursor: PartitionCursor): void {
-    this.#cursors.splice(this.#indexFrom(orderBehind(cursor.partition.fileOrder)), 0, cursor)
+    cursor.joined(this)
+    const index = this.#indexFrom(orderBehind(cursor.partition.fileOrder))
+    if (index === this.#cursors.length) this.#cursors.push(cursor)
+    else this.#cursors.splice(index, 0, cursor)
   }
 
   /** Makes cursors of the entries of `partition` that can be taken now; calls back with each. */
@@ -102,7 +105,8 @@ export class DiskList {
     const order = cursor.partition.fileOrder
     for (let index = this.#indexFrom(order); index < this.#cursors.length; index++) {
       if (this.#cursors[index] === cursor) {
-        this.#cursors.splice(index, 1)
+        if (index === this.#cursors.length - 1) this.#cursors.pop()
+        else this.#cursors.splice(index, 1)
         return
       }
       if (this.#cursors[index]?.partition.fileOrder !== order) return

@@ -100,28 +100,20 @@ export class FileVisitor {
     const { pipeline, gapBytesMax, onSwept } = this.#options
     const around = where.near?.plannedPosition
     const slices: CursorSlice[] = []
-    const lists = new Map<CursorSlice, DiskList>()
-    for (const [cursor, list] of file.wants) {
+    for (const cursor of file.wants) {
       const position = cursor.plannedPosition
       if (position === undefined || cursor.plannedRegion !== where.region) continue
       if (around !== undefined && Math.abs(position - around) > nearBytes) continue
-      const slice = list.plan(cursor, pipeline.readBytesMax)
-      if (slice === undefined) continue
-      slices.push(slice)
-      lists.set(slice, list)
+      const slice = cursor.list.plan(cursor, pipeline.readBytesMax)
+      if (slice !== undefined) slices.push(slice)
     }
     const { readBytesMax, carryBytesMax } = pipeline
     const reads = planReads(slices, { readBytesMax, carryBytesMax, gapBytesMax })
-    const listOf = (slice: CursorSlice): DiskList => {
-      const list = lists.get(slice)
-      if (list === undefined) throw new Error('a slice of another visit')
-      return list
-    }
     if (reads.length === 0) return 0
     let bytes = 0
     const reader = await file.open()
     for (const plan of reads) {
-      await pipeline.read({ plan, reader, listOf })
+      await pipeline.read({ plan, reader })
       bytes += plan.end - plan.start
     }
     onSwept(bytes)
@@ -132,8 +124,8 @@ export class FileVisitor {
 /** The first cursor of the list in the file that can go on. */
 function cursorOf(file: SweepFile, list: DiskList | undefined): PartitionCursor | undefined {
   if (list === undefined) return undefined
-  for (const [cursor, of] of file.wants) {
-    if (of === list && list.canTake(cursor)) return cursor
+  for (const cursor of file.wants) {
+    if (cursor.list === list && list.canTake(cursor)) return cursor
   }
   return undefined
 }

@@ -170,8 +170,9 @@ function isSame(
   offsets: Uint16Array,
 ): boolean {
   if (order.partitions.length !== partitions.length) return false
-  return (
-    order.partitions.every((each, slot) => each === partitions[slot]) &&
-    order.offsets.every((each, slot) => each === offsets[slot])
-  )
+  for (let slot = 0; slot < partitions.length; slot++) {
+    if (order.partitions[slot] !== partitions[slot]) return false
+    if (order.offsets[slot] !== offsets[slot]) return false
+  }
+  return true
 }

@@ -41,7 +41,7 @@ export class ListedPage {
   /** Takes its memory; throws BUSY or LIMIT_EXCEEDED and holds nothing then. */
   constructor(entries: readonly ListedEntry[], memory: ListMemory) {
     assert(entries.length > 0 && entries.length <= pageEntriesMax, 'a page is of a bounded size')
-    const sorted = [...entries].sort((a, b) => a.partition.fileOrder - b.partition.fileOrder)
+    const sorted = inSweepOrder(entries)
     this.firstIndex = entries.reduce((least, { index }) => Math.min(least, index), Infinity)
     this.lastIndex = entries.reduce((most, { index }) => Math.max(most, index), 0)
     assert(this.lastIndex - this.firstIndex < pageIndexSpan, 'the indexes of a page are near')
@@ -55,7 +55,7 @@ export class ListedPage {
     try {
       this.#order = memory.share(
         sorted.map(({ partition }) => partition),
-        Uint16Array.from(sorted, ({ index }) => index - this.firstIndex),
+        offsetsOf(sorted, this.firstIndex),
       )
     } catch (error) {
       this.#reservation.release()
@@ -163,6 +163,27 @@ export class ListedPage {
     }
     return low
   }
+}
+
+/** Lists mostly come in the order of allocation, which is the order of the sweep. */
+function inSweepOrder(entries: readonly ListedEntry[]): readonly ListedEntry[] {
+  let last = -Infinity
+  const isSorted = entries.every(({ partition: { fileOrder } }) => {
+    const isBehind = fileOrder >= last
+    last = fileOrder
+    return isBehind
+  })
+  if (isSorted) return entries
+  return [...entries].sort((a, b) => a.partition.fileOrder - b.partition.fileOrder)
+}
+
+/** Filled in a loop: `Uint16Array.from` costs ten times that. */
+function offsetsOf(entries: readonly ListedEntry[], firstIndex: number): Uint16Array {
+  const offsets = new Uint16Array(entries.length)
+  entries.forEach(({ index }, slot) => {
+    offsets[slot] = index - firstIndex
+  })
+  return offsets
 }
 
 function allSet(length: number): Uint32Array {

@@ -19,8 +19,9 @@ import {
 } from '../../client/protocol/entry.ts'
 import { fromBeginning, type ReadStart } from '../../client/protocol/partition-list.ts'
 import { segmentHeaderLength } from '../../client/protocol/read-segment.ts'
-import type { MapPartition, RegionIndex } from '../storage/storage-types.ts'
+import type { CommittedTotals, MapPartition, RegionIndex } from '../storage/storage-types.ts'
 import type { SegmentPlace } from './credit-sender.ts'
+import type { DiskList } from './disk-list.ts'
 import type { Slice } from './read-plan.ts'
 
 /** The bytes of one region that the cursor's range covers; of a broadcast region, all. */
@@ -72,6 +73,8 @@ export class PartitionCursor {
   readonly partition: MapPartition
   readonly firstSubpartition: number
   readonly lastSubpartition: number
+  /** Of the partition. */
+  readonly totals: CommittedTotals
   /** Over by completion, failure or drop; set by the view. */
   isOver = false
   /** A run is counted as unfinished for it; set by the view. */
@@ -83,8 +86,8 @@ export class PartitionCursor {
   byteTotal = 0
   /** Bytes of regions entered that are not delivered yet. */
   knownLeftBytes = 0
+  #list: DiskList | undefined
   readonly #start: ReadStart
-  readonly #regionCount: number
   #plannedRegion = 0
   #countedRegions = 0
   #span: RegionSpan | undefined
@@ -106,19 +109,25 @@ export class PartitionCursor {
     this.firstSubpartition = options.firstSubpartition
     this.lastSubpartition = options.lastSubpartition
     this.#start = options.start
-    // The totals of a partition are made anew whenever they are asked for.
-    this.#regionCount = options.partition.totals.regionCount
+    // Made anew whenever the partition is asked for them.
+    this.totals = options.partition.totals
     this.#plannedSubpartition = options.firstSubpartition
     this.#subpartition = options.firstSubpartition
+  }
+
+  /** The one it was added to. */
+  get list(): DiskList {
+    assert(this.#list !== undefined, 'a cursor is in a list before it is read')
+    return this.#list
+  }
+
+  joined(list: DiskList): void {
+    this.#list = list
   }
 
   /** Regions whose index has been looked at. */
   get countedRegions(): number {
     return this.#countedRegions
-  }
-
-  get regionCount(): number {
-    return this.#regionCount
   }
 
   get subpartitionCount(): number {
@@ -140,7 +149,7 @@ export class PartitionCursor {
   }
 
   get isFullyPlanned(): boolean {
-    return this.#span === undefined && this.#plannedRegion >= this.#regionCount
+    return this.#span === undefined && this.#plannedRegion >= this.totals.regionCount
   }
 
   /** Nothing is left to plan or to deliver. */

@@ -13,7 +13,6 @@ import { assert } from '../../client/common/assert.ts'
 import type { PooledBuffer } from '../../client/common/buffer.ts'
 import { ShuffleError } from '../../client/common/errors.ts'
 import type { DiskRead, FileImage, PartitionReader } from '../storage/storage-types.ts'
-import type { DiskList } from './disk-list.ts'
 import type { CursorSlice, FileWindow } from './partition-cursor.ts'
 import type { ReadMemory } from './read-memory.ts'
 import type { PlannedRead, Slice } from './read-plan.ts'
@@ -21,8 +20,6 @@ import type { PlannedRead, Slice } from './read-plan.ts'
 export interface PipelineRead {
   readonly plan: PlannedRead<CursorSlice>
   readonly reader: PartitionReader
-  /** Which channel's list each slice is of. */
-  readonly listOf: (slice: CursorSlice) => DiskList
 }
 
 /** Everything between two places of a file, whoever wants what of it. */
@@ -230,16 +227,16 @@ export class ReadPipeline {
 
   async #handOn(read: PipelineRead, block: PooledBuffer, diskRead: DiskRead): Promise<void> {
     const wanted = this.#spanOf(read).lead + read.plan.end - read.plan.start
-    const lists = new Set(read.plan.slices.map(read.listOf))
     try {
       const bytesRead = await diskRead.result
       if (bytesRead < wanted) throw shortRead(read, bytesRead)
       this.#deliver(read, block)
     } catch (error) {
-      for (const slice of read.plan.slices) read.listOf(slice).channel.fail(slice.cursor, error)
+      for (const { cursor } of read.plan.slices) cursor.list.channel.fail(cursor, error)
     } finally {
       retireSlices(read)
-      for (const list of lists) list.channel.afterDelivery()
+      // When all are settled: a channel may have several, and is told of each; mostly it has one.
+      for (const { cursor } of read.plan.slices) cursor.list.channel.afterDelivery()
     }
   }
 
@@ -248,15 +245,15 @@ export class ReadPipeline {
     const nowMs = this.#options.nowMs()
     let carryFrom = window.end
     for (const slice of read.plan.slices) {
-      const { channel } = read.listOf(slice)
+      const { list } = slice.cursor
       try {
-        const outcome = slice.cursor.deliver(slice, window, channel)
+        const outcome = slice.cursor.deliver(slice, window, list.channel)
         if (outcome === 'more' && slice.end > window.end) {
           carryFrom = Math.min(carryFrom, slice.cursor.undeliveredFrom(slice))
         }
-        read.listOf(slice).served(nowMs)
+        list.served(nowMs)
       } catch (error) {
-        channel.fail(slice.cursor, error)
+        list.channel.fail(slice.cursor, error)
       }
     }
     this.#keepCarry(window, carryFrom)
@@ -310,7 +307,7 @@ export class ReadPipeline {
 /** Of the slices that end here. */
 function retireSlices(read: PipelineRead): void {
   for (const slice of read.plan.slices) {
-    const list = read.listOf(slice)
+    const { list } = slice.cursor
     if (slice.end <= read.plan.end) list.retire(slice)
     list.channel.settle(slice.cursor)
   }

@@ -118,7 +118,8 @@ export class SegmentVisitor {
       start,
       end: start + bytes.byteLength,
     }
-    for (const [cursor, list] of [...file.wants]) {
+    for (const cursor of [...file.wants]) {
+      const { list } = cursor
       if (cursor.plannedPosition === undefined || cursor.plannedRegion !== from.region) continue
       const slice = list.plan(cursor, window.bytes.length)
       if (slice === undefined) continue

@@ -9,7 +9,6 @@ import type {
   PartitionReader,
   RegionIndex,
 } from '../storage/storage-types.ts'
-import type { DiskList } from './disk-list.ts'
 import type { PartitionCursor } from './partition-cursor.ts'
 
 interface IndexAhead {
@@ -20,7 +19,7 @@ interface IndexAhead {
 export class SweepFile {
   readonly partition: MapPartition
   /** Of the channels that have begun it. */
-  readonly wants = new Map<PartitionCursor, DiskList>()
+  readonly wants = new Set<PartitionCursor>()
   /** Entries of channels that have not; kept by the files of the disk. */
   listedCount = 0
   #opening: Promise<PartitionReader> | undefined
@@ -56,24 +55,25 @@ export class SweepFile {
 
   /** Gives the region's index to every cursor that has arrived at it and can take something. */
   async enterRegion(regionIndex: number, image?: FileImage): Promise<void> {
-    const entering = [...this.wants].filter(
-      ([cursor, list]) => cursor.wantedRegion === regionIndex && list.canTake(cursor),
-    )
+    const entering: PartitionCursor[] = []
+    for (const cursor of this.wants) {
+      if (cursor.wantedRegion === regionIndex && cursor.list.canTake(cursor)) entering.push(cursor)
+    }
     if (entering.length === 0) return
     try {
       const index = await this.#regionIndex(regionIndex, image)
-      for (const [cursor, list] of entering) {
+      for (const cursor of entering) {
         try {
           if (!cursor.isOver && cursor.wantedRegion === regionIndex) cursor.enterRegion(index)
         } catch (error) {
-          list.channel.fail(cursor, error)
+          cursor.list.channel.fail(cursor, error)
         }
       }
       index.release()
     } catch (error) {
-      for (const [cursor, list] of entering) list.channel.fail(cursor, error)
+      for (const cursor of entering) cursor.list.channel.fail(cursor, error)
     }
-    for (const [cursor, list] of entering) list.channel.settle(cursor)
+    for (const cursor of entering) cursor.list.channel.settle(cursor)
   }
 
   /** The caller releases it. */
@@ -119,17 +119,17 @@ export class SweepFile {
   firstWantedRegion(): number | undefined {
     if (this.listedCount > 0) return 0
     const region = this.nextRegion(0)
-    for (const [cursor] of this.wants) if (cursor.wantedRegion === region) return region
+    for (const cursor of this.wants) if (cursor.wantedRegion === region) return region
     return undefined
   }
 
   /** The lowest region at or above `from` that a want can go on with. */
   nextRegion(from: number): number | undefined {
     let lowest: number | undefined
-    for (const [cursor, list] of this.wants) {
+    for (const cursor of this.wants) {
       const region = cursor.plannedRegion
       if (region < from || (lowest !== undefined && region >= lowest)) continue
-      if (list.canTake(cursor)) lowest = region
+      if (cursor.list.canTake(cursor)) lowest = region
     }
     return lowest
   }

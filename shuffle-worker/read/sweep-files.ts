@@ -78,7 +78,7 @@ export class SweepFiles {
     for (const list of this.#listsOf(file.partition)) {
       if (file.listedCount === 0) break
       list.begin(file.partition, (cursor) => {
-        file.wants.set(cursor, list)
+        file.wants.add(cursor)
         file.listedCount -= 1
       })
     }
@@ -87,7 +87,7 @@ export class SweepFiles {
 
   /** It can't be read: fails every entry of it. */
   fail(file: SweepFile, error: unknown): void {
-    for (const [cursor, list] of [...file.wants]) list.channel.fail(cursor, error)
+    for (const cursor of [...file.wants]) cursor.list.channel.fail(cursor, error)
     for (const list of [...this.#lists]) {
       for (;;) {
         const entry = list.listed.take(file.partition)

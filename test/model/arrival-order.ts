@@ -127,16 +127,16 @@ export class ArrivalOrder implements SweepScheduler {
     this.#nextOrders.set(list, orderBehind(partition.fileOrder))
     const file = this.#files.of(partition)
     const reader = await this.#files.open(file)
-    list.begin(partition, (cursor) => file.wants.set(cursor, list))
-    for (const [cursor, of] of file.wants) {
-      if (of !== list) continue
+    list.begin(partition, (cursor) => file.wants.add(cursor))
+    for (const cursor of file.wants) {
+      if (cursor.list !== list) continue
       const region = cursor.plannedRegion
       await file.enterRegion(region)
       const slice = list.plan(cursor, this.#pipeline.readBytesMax)
       if (slice === undefined) continue
       const limits = { readBytesMax: this.#pipeline.readBytesMax, gapBytesMax: 0 }
       for (const plan of planReads([slice], limits)) {
-        await this.#pipeline.read({ plan, reader, listOf: () => list })
+        await this.#pipeline.read({ plan, reader })
       }
     }
     if (list.nextFrom(0) !== undefined) this.wake(list)

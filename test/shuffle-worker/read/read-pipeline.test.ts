@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { fromBeginning } from '../../../client/protocol/partition-list.ts'
 import { DiskList, type SweepChannel } from '../../../shuffle-worker/read/disk-list.ts'
-import { type CursorSlice, PartitionCursor } from '../../../shuffle-worker/read/partition-cursor.ts'
+import { PartitionCursor } from '../../../shuffle-worker/read/partition-cursor.ts'
 import { ListMemory } from '../../../shuffle-worker/read/list-memory.ts'
 import { ReadMemory } from '../../../shuffle-worker/read/read-memory.ts'
 import { ReadPipeline } from '../../../shuffle-worker/read/read-pipeline.ts'
@@ -80,6 +80,7 @@ function make(options: { readonly sizes: readonly number[]; readonly memoryBytes
     lastSubpartition: 0,
     start: fromBeginning,
   })
+  list.add(cursor)
   const readAll = async () => {
     const reader = await partition.openReader()
     const index = await reader.regionIndex(0)
@@ -88,8 +89,7 @@ function make(options: { readonly sizes: readonly number[]; readonly memoryBytes
     const slice = list.plan(cursor, pipeline.readBytesMax)
     if (slice === undefined) throw new Error('it is planned')
     const limits = { readBytesMax: pipeline.readBytesMax, gapBytesMax: 0 }
-    const listOf = (_slice: CursorSlice) => list
-    for (const plan of planReads([slice], limits)) await pipeline.read({ plan, reader, listOf })
+    for (const plan of planReads([slice], limits)) await pipeline.read({ plan, reader })
     await pipeline.settled
     await reader.close()
   }

@@ -32,7 +32,8 @@ function wantedOf(bench: ReadBench, partition: MapPartition) {
   const range = { firstSubpartition: 0, lastSubpartition: 0, start: fromBeginning }
   const cursor = new PartitionCursor({ index: 0, partition, ...range })
   const file = new SweepFile(partition)
-  file.wants.set(cursor, new DiskList(channel, new ListMemory(bench.ledger)))
+  new DiskList(channel, new ListMemory(bench.ledger)).add(cursor)
+  file.wants.add(cursor)
   return { file, cursor }
 }
 
