@@ -3,6 +3,7 @@
 
 import { renameSync, writeFileSync } from 'node:fs'
 import { Session } from 'node:inspector'
+import { basename } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { probeFileVariable, profileFileVariable, type ProbeReport } from './probe-report.ts'
 
@@ -35,13 +36,19 @@ function watch(reportPath: string): void {
     writeFileSync(`${reportPath}.new`, JSON.stringify(report))
     renameSync(`${reportPath}.new`, reportPath)
   })
-}
-
-function nextProfile(session: Session, directory: string, phase: number): void {
-  session.post('Profiler.stop', (error, result) => {
-    if (error !== null) return
-    const name = `${String(process.pid)}-${String(phase)}.cpuprofile`
-    writeFileSync(`${directory}/${name}`, JSON.stringify(result.profile))
+  // Nobody asks the processes of the load: theirs is one phase.
+  process.once('exit', () => {
+    if (session !== undefined && profilePath !== undefined) {
+      nextProfile(session, profilePath, phase + 1)
+    }
   })
-  session.post('Profiler.start')
+
+  function nextProfile(of: Session, directory: string, ended: number): void {
+    of.post('Profiler.stop', (error, result) => {
+      if (error !== null) return
+      const name = `${basename(reportPath, '.probe')}-${String(process.pid)}-${String(ended)}`
+      writeFileSync(`${directory}/${name}.cpuprofile`, JSON.stringify(result.profile))
+    })
+    of.post('Profiler.start')
+  }
 }

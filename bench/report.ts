@@ -20,10 +20,10 @@ export function tableOf(series: readonly Series[]): string {
 export function figuresOf(series: readonly Series[]): string {
   const lines: string[] = []
   for (const each of series) {
-    const first = each.samples[0]
-    if (first === undefined) continue
-    for (const name of Object.keys(first.figures)) {
-      const values = each.samples.map(({ figures }) => figures[name] ?? NaN)
+    // A round may lack one: where nothing was listed, there is no size of a list.
+    const names = new Set(each.samples.flatMap(({ figures }) => Object.keys(figures)))
+    for (const name of names) {
+      const values = each.samples.flatMap(({ figures }) => figures[name] ?? [])
       lines.push(
         `- ${each.workload}, ${each.name}: ${name} ${spreadText(values, digitsOf(values))}`,
       )

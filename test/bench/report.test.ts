@@ -35,6 +35,16 @@ describe('the report', () => {
     expect(figuresOf([small])).toBe('- a, write: p99 ms 12.00 / **12.00** / 12.00')
   })
 
+  it('a figure that some rounds lack is that of the others', () => {
+    const samples = [
+      sample(1, { figures: {} }),
+      sample(1, { figures: { 'bytes each': 12 } }),
+      sample(1, { figures: { 'bytes each': 13 } }),
+      sample(1, { figures: { 'bytes each': 14 } }),
+    ]
+    expect(figuresOf([series({ samples })])).toContain('bytes each 12.00 / **13.00** / 14.00')
+  })
+
   it('says what the disk really moved', () => {
     const text = figuresOf([series()])
     expect(text).toContain('by the worker: written 1.01 / **1.01** / 1.01')
