@@ -2,7 +2,7 @@
 // reading view. Every buffer of the channel is here: the body that is being filled, and those that
 // are full and wait for credit or for the socket.
 //
-//   append ─▶ [ open body ] ─ full, 20 ms old, or nothing more ─▶ [ filled, filled, … ] ─ credit ─▶ send
+//   append ─▶ [ open body ] ─ full, old, or nothing more ─▶ [ filled, filled, … ] ─ credit ─▶ send
 //
 // Small slices of many partitions share a body: a segment header says where each belongs.
 
@@ -30,8 +30,9 @@ export interface CreditSenderOptions {
   readonly bufferSizeBytes: number
   readonly initialCredit: number
   readonly aheadBytesMax: number
-  /** How old an unfilled body gets. */
+  /** How old an unfilled body gets when others may want its memory, and when there is plenty. */
   readonly flushAfterMs: number
+  readonly flushLateAfterMs: number
   /** Whose memory its buffers are, as far as its list says. */
   readonly jobId: () => JobId | undefined
   /** Bytes that the channel's list still has, beyond what is in bodies. */
@@ -237,16 +238,16 @@ export class CreditSender {
     this.#open = body
     this.#accountAhead()
     this.#openedMs = this.#options.clock.nowMs()
-    if (this.#flushTimer === undefined) this.#flushIn(this.#options.flushAfterMs)
+    if (this.#flushTimer === undefined) this.#flushIn(this.#ageMaxMs)
     return body
   }
 
   #flushIn(delayMs: number): void {
-    const { clock, flushAfterMs } = this.#options
+    const { clock } = this.#options
     this.#flushTimer = clock.setTimer(delayMs, () => {
       this.#flushTimer = undefined
       if (this.#open === undefined) return
-      const leftMs = this.#openedMs + flushAfterMs - clock.nowMs()
+      const leftMs = this.#openedMs + this.#ageMaxMs - clock.nowMs()
       if (leftMs > 0) {
         this.#flushIn(leftMs)
         return
@@ -254,6 +255,15 @@ export class CreditSender {
       this.#isDue = true
       this.pump()
     })
+  }
+
+  /**
+   * Small slices come one by one as the sweep goes from file to file: a body that waits for more of
+   * them saves frames, each of which costs both sides as much as a slice.
+   */
+  get #ageMaxMs(): number {
+    const { memory, flushAfterMs, flushLateAfterMs } = this.#options
+    return memory.isPlentiful ? flushLateAfterMs : flushAfterMs
   }
 
   #closeBody(body: Body): void {

@@ -60,6 +60,12 @@ export class ReadMemory {
     return this.#aheadBuffers < this.aheadBuffersMax
   }
 
+  /** Whether there is so much that a buffer may be held until it is full. */
+  get isPlentiful(): boolean {
+    const freeBytes = this.#source.freeCount('read') * this.bufferSizeBytes
+    return freeBytes >= this.#source.partBytes('read') / 4
+  }
+
   /** Whether a buffer could be had now. */
   get hasFree(): boolean {
     return this.#source.freeCount('read') > 0

@@ -51,7 +51,9 @@ const kibibyte = 1024
 const ssd = { readsInFlightMax: 8, gapBytesMax: 32 * kibibyte }
 /** HDD: a gap of a seek's worth is read through; the second read keeps the disk busy. */
 const hdd = { readsInFlightMax: 2, gapBytesMax: 1024 * kibibyte }
+/** How old an unfilled body gets: where memory is short, and where there is plenty. */
 const flushAfterMs = 20
+const flushLateAfterMs = 100
 
 export class ReadService {
   readonly #settings: ReadServiceSettings
@@ -154,6 +156,7 @@ export class ReadService {
       initialCredit,
       aheadBytesMax: options.readAheadBytes,
       flushAfterMs,
+      flushLateAfterMs,
       entriesMax: options.entriesPerChannelMax,
       onFinished,
       onClosed: () => {

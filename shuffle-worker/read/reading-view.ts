@@ -38,6 +38,7 @@ export interface ReadingViewOptions {
   readonly initialCredit: number
   readonly aheadBytesMax: number
   readonly flushAfterMs: number
+  readonly flushLateAfterMs: number
   readonly entriesMax: number
   /** After ReadFinish has been sent: the channel is over. */
   readonly onFinished: () => void
@@ -75,6 +76,7 @@ export class ReadingView implements SweepChannel {
       initialCredit: options.initialCredit,
       aheadBytesMax: options.aheadBytesMax,
       flushAfterMs: options.flushAfterMs,
+      flushLateAfterMs: options.flushLateAfterMs,
       jobId: () => this.#jobId,
       unreadBytes: () => this.#unreadBytes(),
       onFinish: (totals) => {

@@ -75,6 +75,7 @@ export class ArrivalOrder implements SweepScheduler {
       ...fields,
       aheadBytesMax: 1024 * 1024,
       flushAfterMs: 20,
+      flushLateAfterMs: 100,
       entriesMax: 262_144,
       onFinished: () => undefined,
       onClosed: () => undefined,

@@ -41,6 +41,7 @@ function make(options: { readonly credit?: number; readonly unread?: () => numbe
     initialCredit: options.credit ?? 2,
     aheadBytesMax: 1024 * 1024,
     flushAfterMs: 20,
+    flushLateAfterMs: 100,
     jobId: () => undefined,
     unreadBytes: options.unread ?? (() => 0),
     onFinish: ({ partition }) => {
@@ -59,8 +60,9 @@ describe('credit sender', () => {
     append(1, 50)
     append(2, 30)
     append(1, 20)
+    await clock.advance(99)
     expect(sent).toEqual([])
-    await clock.advance(20)
+    await clock.advance(1)
     expect(sent.map(({ segments }) => segments)).toEqual([['1/0/0/150', '2/0/0/30', '1/0/0/20']])
   })
 
@@ -120,6 +122,23 @@ describe('credit sender', () => {
     output.isWritable = true
     sender.setDrained(true)
     expect(sent.length).toBe(2)
+  })
+
+  it('sends an unfilled body sooner while memory is short, so that others get its buffer', async () => {
+    const { clock, append, ledger, sent } = make()
+    const count = ledger.freeCount('read') - 4
+    const taken = ledger.tryAcquire({ purpose: 'read', count }) ?? []
+    append(1, 100)
+    await clock.advance(19)
+    expect(sent).toEqual([])
+    await clock.advance(1)
+    expect(sent).toHaveLength(1)
+    for (const buffer of taken) buffer.recycle()
+    append(1, 100)
+    await clock.advance(99)
+    expect(sent).toHaveLength(1)
+    await clock.advance(1)
+    expect(sent).toHaveLength(2)
   })
 
   it('says when it found no memory, and takes again when there is some', () => {

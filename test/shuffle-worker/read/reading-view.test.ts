@@ -67,6 +67,7 @@ function make(diskCount: number, isBegun = true) {
     initialCredit: 20,
     aheadBytesMax: 64 * 1024,
     flushAfterMs: 20,
+    flushLateAfterMs: 20,
     entriesMax: 1000,
     onFinished: () => calls.push('finished'),
     onClosed: () => calls.push('closed'),
