@@ -138,7 +138,14 @@ export class ShuffleEnvironment implements ShuffleEnvironmentInterface {
     this.#throwIfClosed()
     const jobId = options.inputs[0]?.descriptor.key.jobId
     const gate = new InputGate({
-      inputs: options.inputs.map((input) => ({ ...input, isPending: input.isPending ?? false })),
+      inputs: options.inputs.map(
+        ({ descriptor, firstSubpartition, lastSubpartition, isPending = false }) => ({
+          descriptor,
+          firstSubpartition,
+          lastSubpartition,
+          isPending,
+        }),
+      ),
       memoryBytes: options.memoryBytes ?? this.#options.gateMemoryBytes,
       signal: options.signal,
       world: this.#world,

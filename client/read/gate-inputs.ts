@@ -44,10 +44,9 @@ export function checkInputs(
 function checkInput(input: GateInputRange, bufferSizeMax: number): void {
   const { descriptor, firstSubpartition, lastSubpartition } = input
   const { codec, subpartitionCount, holders, bufferSizeBytes } = descriptor
-  const fields = { ...descriptor.key }
   if (codec !== 'lz4' && codec !== 'none') {
     throw new ShuffleError('UNSUPPORTED_CODEC', `this client reads lz4 and none, not ${codec}`, {
-      fields: { ...fields, codec },
+      fields: { ...descriptor.key, codec },
     })
   }
   const isRange =
@@ -58,7 +57,7 @@ function checkInput(input: GateInputRange, bufferSizeMax: number): void {
     throw new ShuffleError(
       'INVALID_ARGUMENT',
       `cannot read subpartitions ${String(firstSubpartition)} to ${String(lastSubpartition)} of ${String(subpartitionCount)}, in buffers of ${String(bufferSizeBytes)} bytes, from ${String(holders.length)} workers`,
-      { fields },
+      { fields: { ...descriptor.key } },
     )
   }
 }

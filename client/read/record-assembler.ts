@@ -21,7 +21,8 @@ const framingBytes = 4
 
 export class RecordAssembler {
   readonly #recordBytesMax: number
-  readonly #framing = new Uint8Array(framingBytes)
+  /** The first bytes of a length field that an entry's end has cut. */
+  #framing = 0
   #framingLength = 0
   #record: Uint8Array | undefined
   #recordLength = 0
@@ -67,10 +68,10 @@ export class RecordAssembler {
     }
     let position = 0
     while (this.#record === undefined && position < bytes.length) {
-      this.#framing[this.#framingLength] = bytes[position] ?? 0
+      this.#framing = ((this.#framing << 8) | (bytes[position] ?? 0)) >>> 0
       this.#framingLength += 1
       position += 1
-      if (this.#framingLength === framingBytes) this.#begin(recordLength(this.#framing, 0))
+      if (this.#framingLength === framingBytes) this.#begin(this.#framing)
     }
     const record = this.#record
     if (record === undefined) return { position, isHeadWhole: false }
