@@ -89,6 +89,7 @@ export class IoScheduler implements SweepScheduler {
       blockBytes: options.blockBytes,
       readsInFlightMax: options.readsInFlightMax,
       nowMs: () => options.clock.nowMs(),
+      afterTurn: (callback) => options.clock.setImmediate(callback),
       onCompleted: (bytes) => {
         options.onRead(bytes)
         this.#run()

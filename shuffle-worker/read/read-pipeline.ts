@@ -38,9 +38,17 @@ export interface ReadPipelineOptions {
   /** Called after each read has been handed on and its block is free, with its bytes. */
   readonly onCompleted: (bytes: number) => void
   readonly nowMs: () => number
+  /** Calls back when the event loop has been round once. */
+  readonly afterTurn: (callback: () => void) => void
   /** Whatever goes wrong beside the read itself. */
   readonly onFault: (error: unknown) => void
 }
+
+/**
+ * After so many slices the event loop goes round before the next read is handed on: reads that end
+ * together would hold it up together, and with them all that other channels want of it.
+ */
+const slicesPerTurn = 256
 
 export class ReadPipeline {
   readonly #options: ReadPipelineOptions
@@ -51,6 +59,7 @@ export class ReadPipeline {
   #carryOf: PartitionReader | undefined
   #blocks = 0
   #inFlight = 0
+  #slicesInTurn = 0
   #tail: Promise<void> = Promise.resolve()
   #isClosed = false
   #taker: ((block: PooledBuffer | undefined) => void) | undefined
@@ -170,6 +179,7 @@ export class ReadPipeline {
     const diskRead = read.reader.read(target, start - lead, lead + end - start)
     this.#inFlight += 1
     const handedOn = this.#tail
+      .then(() => this.#turnFor(read.plan.slices.length))
       .then(() => this.#handOn(read, block, diskRead))
       .catch(this.#options.onFault)
     this.#tail = handedOn
@@ -179,6 +189,19 @@ export class ReadPipeline {
         this.#endRead(block, length)
       })
       .catch(this.#options.onFault)
+  }
+
+  /** The turn in which so many slices are delivered: this one, or the next. */
+  #turnFor(sliceCount: number): Promise<void> | undefined {
+    const isFull = this.#slicesInTurn > 0 && this.#slicesInTurn + sliceCount > slicesPerTurn
+    this.#slicesInTurn += sliceCount
+    if (!isFull) return undefined
+    return new Promise((resolve) => {
+      this.#options.afterTurn(() => {
+        this.#slicesInTurn = sliceCount
+        resolve()
+      })
+    })
   }
 
   async #readWhole<R extends Slice>(read: WholeRead<R>): Promise<void> {

@@ -53,6 +53,7 @@ export class ArrivalOrder implements SweepScheduler {
       blockBytes: this.#memory.blockBytesFor({ diskCount: 1, readsInFlight: readsInFlightMax }),
       readsInFlightMax,
       nowMs: () => clock.nowMs(),
+      afterTurn: (callback) => clock.setImmediate(callback),
       onCompleted: () => {
         this.#run()
       },

@@ -60,11 +60,14 @@ function make(options: { readonly sizes: readonly number[]; readonly memoryBytes
   const bench = new ReadBench({ memoryBytes: options.memoryBytes ?? 4 * 1024 * 1024, seed: 3 })
   const memory = new ReadMemory(bench.ledger)
   const faults: unknown[] = []
+  /** Who waits for the event loop to go round. */
+  const turns: (() => void)[] = []
   const pipeline = new ReadPipeline({
     memory,
     blockBytes: 4 * bufferSizeBytes,
     readsInFlightMax: 4,
     nowMs: () => bench.clock.nowMs(),
+    afterTurn: (callback) => turns.push(callback),
     onCompleted: () => undefined,
     onFault: (error) => faults.push(error),
   })
@@ -73,27 +76,35 @@ function make(options: { readonly sizes: readonly number[]; readonly memoryBytes
   ])
   const channel = new Channel()
   const list = new DiskList(channel, new ListMemory(bench.ledger))
-  const cursor = new PartitionCursor({
-    index: 0,
-    partition,
-    firstSubpartition: 0,
-    lastSubpartition: 0,
-    start: fromBeginning,
-  })
-  list.add(cursor)
-  const readAll = async () => {
+  const newCursor = () => {
+    const range = { firstSubpartition: 0, lastSubpartition: 0, start: fromBeginning }
+    const made = new PartitionCursor({ index: 0, partition, ...range })
+    list.add(made)
+    return made
+  }
+  const cursor = newCursor()
+  /** Issues the reads for the cursors, which stand at the same place. */
+  const read = async (cursors: readonly PartitionCursor[]) => {
     const reader = await partition.openReader()
     const index = await reader.regionIndex(0)
-    cursor.enterRegion(index)
+    const slices = cursors.map((each) => {
+      each.enterRegion(index)
+      const slice = list.plan(each, pipeline.readBytesMax)
+      if (slice === undefined) throw new Error('it is planned')
+      return slice
+    })
     index.release()
-    const slice = list.plan(cursor, pipeline.readBytesMax)
-    if (slice === undefined) throw new Error('it is planned')
     const limits = { readBytesMax: pipeline.readBytesMax, gapBytesMax: 0 }
-    for (const plan of planReads([slice], limits)) await pipeline.read({ plan, reader })
+    for (const plan of planReads(slices, limits)) await pipeline.read({ plan, reader })
+    return reader
+  }
+  const readAll = async () => {
+    const reader = await read([cursor])
     await pipeline.settled
     await reader.close()
   }
-  return { bench, memory, pipeline, channel, list, cursor, readAll, faults }
+  const parts = { bench, memory, pipeline, channel, list, cursor }
+  return { ...parts, newCursor, read, readAll, faults, turns }
 }
 
 describe('read pipeline', () => {
@@ -109,6 +120,20 @@ describe('read pipeline', () => {
     pipeline.close()
     await bench.clock.settle()
     expect(bench.ledger.usedBytes('read')).toBe(0)
+  })
+
+  it('lets the event loop go round before it hands on more than some hundred slices', async () => {
+    const { bench, channel, newCursor, read, pipeline, turns } = make({ sizes: [100] })
+    const sets = [200, 200, 50].map((count) => Array.from({ length: count }, newCursor))
+    for (const cursors of sets) {
+      const reader = await bench.clock.drive(read(cursors))
+      await reader.close()
+    }
+    await bench.clock.advance(1000)
+    expect([channel.lengths.length, turns.length]).toEqual([200, 1])
+    for (const callback of turns.splice(0)) callback()
+    await bench.clock.drive(pipeline.settled)
+    expect([channel.lengths.length, turns.length]).toEqual([450, 0])
   })
 
   it('fails what a failing read was for and gives its block back', async () => {
