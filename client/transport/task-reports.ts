@@ -1,6 +1,10 @@
 // What a task process tells the manager of its jobs: the failures it saw and where its time went.
 // Collected for a moment, bounded, and dropped when the manager is away: reports explain, nothing
-// depends on them. Owned by the ShuffleEnvironment.
+// depends on them. Times alone wait until they are worth a call: the jobs of short tasks are mostly
+// over before anybody could ask. Owned by the ShuffleEnvironment.
+//
+//   addTimes ──> small ──worth a call──> due ──a moment later──> sent
+//   addFailure ───────────────────────────^      small ──close──> sent
 
 import type { Clock, Timer } from '../common/clock.ts'
 import type { JobId } from '../common/ids.ts'
@@ -19,18 +23,25 @@ export interface ReportTarget {
 interface JobReport {
   readonly failures: FailureReport[]
   readonly timeInStateMs: Record<string, number>
+  /** Of all states. */
+  sumMs: number
 }
 
 /** Failures kept for one report: the first ones say what happened, more say it again. */
 const failuresMax = 256
 /** Jobs of one process that have something to report at one time. */
 const jobsMax = 1024
+/** Jobs with times that are not worth a call; of more those that ended a task last are kept. */
+const smallJobsMax = 128
 const delayMs = 2000
+/** Less than this says nothing about a job. */
+const timesWorthMs = 2000
 
 export class TaskReports {
   readonly #clock: Clock
   readonly #target: ReportTarget
-  readonly #jobs = new Map<JobId, JobReport>()
+  readonly #due = new Map<JobId, JobReport>()
+  readonly #small = new Map<JobId, JobReport>()
   #timer: Timer | undefined
   #sending: Promise<void> = Promise.resolve()
   #closed = false
@@ -41,18 +52,21 @@ export class TaskReports {
   }
 
   addFailure(failure: FailureReport): void {
-    const report = this.#report(failure.key.jobId)
+    const report = this.#dueReport(failure.key.jobId)
     if (report !== undefined && report.failures.length < failuresMax) report.failures.push(failure)
   }
 
   /** Adds the sums of a partition or gate that has ended; `prefix` says which: write or read. */
   addTimes(jobId: JobId, prefix: string, sums: StateSums<string>): void {
-    const times = this.#report(jobId)?.timeInStateMs
-    if (times === undefined) return
+    if (this.#closed) return
+    const report = this.#due.get(jobId) ?? this.#smallReport(jobId)
+    const times = report.timeInStateMs
     for (const [state, ms] of Object.entries(sums)) {
       const name = `${prefix}-${state}`
       times[name] = Math.round((times[name] ?? 0) + ms)
+      report.sumMs += ms
     }
+    if (report.sumMs >= timesWorthMs) this.#dueReport(jobId)
   }
 
   /** Sends what there is and takes nothing more. Idempotent. */
@@ -60,18 +74,22 @@ export class TaskReports {
     if (!this.#closed) {
       this.#closed = true
       this.#timer?.cancel()
+      for (const [jobId, report] of this.#small) this.#due.set(jobId, report)
+      this.#small.clear()
       this.#send()
     }
     await this.#sending
   }
 
-  #report(jobId: JobId): JobReport | undefined {
+  /** One that goes out with the next. */
+  #dueReport(jobId: JobId): JobReport | undefined {
     if (this.#closed) return undefined
-    const known = this.#jobs.get(jobId)
+    const known = this.#due.get(jobId)
     if (known !== undefined) return known
-    if (this.#jobs.size >= jobsMax) return undefined
-    const report: JobReport = { failures: [], timeInStateMs: {} }
-    this.#jobs.set(jobId, report)
+    if (this.#due.size >= jobsMax) return undefined
+    const report = this.#small.get(jobId) ?? emptyReport()
+    this.#small.delete(jobId)
+    this.#due.set(jobId, report)
     this.#timer ??= this.#clock.setTimer(delayMs, () => {
       this.#timer = undefined
       this.#send()
@@ -79,12 +97,25 @@ export class TaskReports {
     return report
   }
 
+  #smallReport(jobId: JobId): JobReport {
+    const report = this.#small.get(jobId) ?? emptyReport()
+    this.#small.delete(jobId)
+    this.#small.set(jobId, report)
+    const [oldest] = this.#small.keys()
+    if (this.#small.size > smallJobsMax && oldest !== undefined) this.#small.delete(oldest)
+    return report
+  }
+
   #send(): void {
-    const jobs = [...this.#jobs]
-    this.#jobs.clear()
+    const jobs = [...this.#due]
+    this.#due.clear()
     const sent = jobs.map(([jobId, { failures, timeInStateMs }]) =>
       this.#target.reportFailures(jobId, failures, timeInStateMs),
     )
     this.#sending = Promise.all([this.#sending, ...sent]).then(() => undefined)
   }
+}
+
+function emptyReport(): JobReport {
+  return { failures: [], timeInStateMs: {}, sumMs: 0 }
 }

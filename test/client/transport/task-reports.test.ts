@@ -41,13 +41,45 @@ test('what came within a moment goes out in one report for each job', async () =
   reports.addFailure(failure)
   reports.addTimes(jobId, 'write', { credit: 10.4, idle: 1 })
   reports.addTimes(jobId, 'write', { credit: 5, idle: 0 })
-  reports.addTimes(other, 'read', { data: 3 })
+  reports.addTimes(other, 'read', { data: 2000 })
   await clock.advance(5000)
   expect(sent).toEqual([
     [jobId, [failure], { 'write-credit': 15, 'write-idle': 1 }],
-    [other, [], { 'read-data': 3 }],
+    [other, [], { 'read-data': 2000 }],
   ])
   expect(clock.timerCount).toBe(0)
+})
+
+test('times alone wait until they are worth a call', async () => {
+  const { clock, sent, reports } = setUp()
+  reports.addTimes(jobId, 'write', { credit: 1000 })
+  await clock.advance(60_000)
+  expect(sent).toEqual([])
+  expect(clock.timerCount).toBe(0)
+  reports.addTimes(jobId, 'read', { data: 900, consumer: 100 })
+  reports.addTimes(jobId, 'read', { data: 1, consumer: 0 })
+  await clock.advance(5000)
+  expect(sent).toEqual([
+    [jobId, [], { 'write-credit': 1000, 'read-data': 901, 'read-consumer': 100 }],
+  ])
+})
+
+test('a failure takes the times of its job along', async () => {
+  const { clock, sent, reports } = setUp()
+  reports.addTimes(jobId, 'write', { credit: 10 })
+  reports.addFailure(failure)
+  await clock.advance(5000)
+  expect(sent).toEqual([[jobId, [failure], { 'write-credit': 10 }]])
+})
+
+test('closed it sends small times too, of the jobs that ended a task last', async () => {
+  const { sent, reports } = setUp()
+  for (let job = 0; job < 1000; job += 1) {
+    reports.addTimes(parseJobId(`job-${String(job)}`), 'read', { data: 1 })
+  }
+  await reports.close()
+  expect(sent).toHaveLength(128)
+  expect(sent.at(-1)).toEqual(['job-999', [], { 'read-data': 1 }])
 })
 
 test('failures of one report are bounded', async () => {
