@@ -1,6 +1,7 @@
 // HTTP calls over the Network seam: undici for the bytes, with its own time-outs off and ours, on the
 // Clock, in their place. Owned by a ManagerClient.
 
+import { EventEmitter } from 'node:events'
 import { Pool } from 'undici'
 import type { Clock } from '../common/clock.ts'
 import { ShuffleError } from '../common/errors.ts'
@@ -37,6 +38,8 @@ export class HttpTransport {
   readonly #url: string
   readonly #pool: Pool
   readonly #clock: Clock
+  readonly #underWay = new Set<Cancellation>()
+  #closed: Error | undefined
 
   constructor(options: {
     readonly network: Pick<Network, 'connectStream'>
@@ -75,18 +78,20 @@ export class HttpTransport {
 
   /**
    * Rejects with NO_MANAGER when no answer came within `timeoutMs`, or the connection failed; with
-   * the signal's reason when it aborted.
+   * the reason of the signal when it aborted, or of {@link close}.
    */
   async request(request: HttpRequest): Promise<HttpAnswer> {
     const { signal } = request
     signal?.throwIfAborted()
-    const abort = new AbortController()
+    if (this.#closed !== undefined) throw this.#closed
+    const cancellation = new Cancellation()
+    this.#underWay.add(cancellation)
     const onAbort = () => {
-      abort.abort(signal?.reason)
+      cancellation.cancel(signal?.reason)
     }
     signal?.addEventListener('abort', onAbort, { once: true })
     const timer = this.#clock.setTimer(request.timeoutMs, () => {
-      abort.abort(
+      cancellation.cancel(
         new ShuffleError(
           'NO_MANAGER',
           `the shuffle manager did not answer within ${String(request.timeoutMs)} ms`,
@@ -94,17 +99,18 @@ export class HttpTransport {
       )
     })
     try {
-      return await this.#send(request, abort.signal)
+      return await this.#send(request, cancellation)
     } catch (error) {
-      if (abort.signal.aborted) throw abort.signal.reason
+      if (cancellation.aborted) throw cancellation.reason
       throw error
     } finally {
+      this.#underWay.delete(cancellation)
       timer.cancel()
       signal?.removeEventListener('abort', onAbort)
     }
   }
 
-  async #send(request: HttpRequest, signal: AbortSignal): Promise<HttpAnswer> {
+  async #send(request: HttpRequest, signal: Cancellation): Promise<HttpAnswer> {
     try {
       const answer = await this.#pool.request({
         method: request.method,
@@ -127,8 +133,27 @@ export class HttpTransport {
     }
   }
 
-  /** Ends what is under way and closes the connections. */
-  async close(): Promise<void> {
+  /** Ends what is under way with the reason and closes the connections. */
+  async close(reason: Error): Promise<void> {
+    this.#closed ??= reason
+    for (const cancellation of [...this.#underWay]) cancellation.cancel(reason)
     await this.#pool.destroy()
+  }
+}
+
+/**
+ * The end of one call before its answer, as undici listens to it. An AbortSignal would do, but it and
+ * its listeners are a good part of what a small call costs.
+ */
+class Cancellation extends EventEmitter {
+  aborted = false
+  reason: unknown
+
+  /** The first reason stays. */
+  cancel(reason: unknown): void {
+    if (this.aborted) return
+    this.aborted = true
+    this.reason = reason
+    this.emit('abort')
   }
 }

@@ -98,6 +98,7 @@ export class ManagerClient implements PartitionLocator {
   readonly #headers: Readonly<Record<string, string>>
   readonly #callTimeoutMs: number
   readonly #retryForMs: number
+  /** For pauses between tries; the transport ends the tries. */
   readonly #closed = new AbortController()
   readonly #descriptions = new Map<string, DataSetDescription>()
   #managerEpoch = 0
@@ -114,7 +115,7 @@ export class ManagerClient implements PartitionLocator {
       [headers.cluster]: options.clusterId,
       ...(options.token === undefined ? {} : { authorization: `Bearer ${options.token}` }),
     }
-    // Every call that is under way listens to it.
+    // Every call that waits for its next try listens to it.
     setMaxListeners(0, this.#closed.signal)
     this.#callTimeoutMs = options.callTimeoutMs ?? callTimeoutDefaultMs
     this.#retryForMs = options.retryForMs ?? retryForDefaultMs
@@ -134,22 +135,6 @@ export class ManagerClient implements PartitionLocator {
     input: CallInput<R>,
     options: CallOptions = {},
   ): Promise<CallAnswer<R>> {
-    if (options.signal === undefined) {
-      return await this.#callUntil(route, input, { ...options, signal: this.#closed.signal })
-    }
-    const joined = new JoinedSignal(options.signal, this.#closed.signal)
-    try {
-      return await this.#callUntil(route, input, { ...options, signal: joined.signal })
-    } finally {
-      joined.release()
-    }
-  }
-
-  async #callUntil<R extends Route>(
-    route: R,
-    input: CallInput<R>,
-    options: CallOptions & { readonly signal: AbortSignal },
-  ): Promise<CallAnswer<R>> {
     const { clock } = this.#world
     const { signal } = options
     const deadlineMs = clock.nowMs() + (options.retryForMs ?? this.#retryForMs)
@@ -159,10 +144,11 @@ export class ManagerClient implements PartitionLocator {
         return await this.#try(route, { input, body, waitMs: options.waitMs ?? 0, signal })
       } catch (error) {
         const pauseMs = this.#pauseMs(tries)
-        const isLast = clock.nowMs() + pauseMs > deadlineMs
-        if (signal.aborted || isLast || !isShuffleError(error, 'NO_MANAGER', 'BUSY')) throw error
+        const isEnded = this.#closed.signal.aborted || signal?.aborted === true
+        const isLast = isEnded || clock.nowMs() + pauseMs > deadlineMs
+        if (isLast || !isShuffleError(error, 'NO_MANAGER', 'BUSY')) throw error
         this.#logger.debug({ call: route.path, tries, code: error.code }, 'call is repeated')
-        await sleep(clock, pauseMs, signal)
+        await this.#pause(pauseMs, signal)
       }
     }
   }
@@ -232,8 +218,18 @@ export class ManagerClient implements PartitionLocator {
 
   /** Ends running calls with CANCELLED and closes the connections. Idempotent. */
   async close(): Promise<void> {
-    this.#closed.abort(new ShuffleError('CANCELLED', 'the manager client was closed'))
-    await this.#transport.close()
+    const reason = new ShuffleError('CANCELLED', 'the manager client was closed')
+    this.#closed.abort(reason)
+    await this.#transport.close(reason)
+  }
+
+  async #pause(pauseMs: number, signal: AbortSignal | undefined): Promise<void> {
+    const joined = new JoinedSignal(...(signal === undefined ? [] : [signal]), this.#closed.signal)
+    try {
+      await sleep(this.#world.clock, pauseMs, joined.signal)
+    } finally {
+      joined.release()
+    }
   }
 
   async #try<R extends Route>(
@@ -242,7 +238,7 @@ export class ManagerClient implements PartitionLocator {
       readonly input: { readonly params: unknown; readonly query: unknown }
       readonly body: string | undefined
       readonly waitMs: number
-      readonly signal: AbortSignal
+      readonly signal: AbortSignal | undefined
     },
   ): Promise<CallAnswer<R>> {
     const answer = await this.#transport.request({
@@ -260,7 +256,7 @@ export class ManagerClient implements PartitionLocator {
       },
       ...(attempt.body === undefined ? {} : { body: attempt.body }),
       timeoutMs: this.#callTimeoutMs + attempt.waitMs,
-      signal: attempt.signal,
+      ...(attempt.signal === undefined ? {} : { signal: attempt.signal }),
     })
     this.#noteEpoch(answer)
     const content = parseAnswer(answer)

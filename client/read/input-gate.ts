@@ -55,6 +55,12 @@ type InputView = Pick<
 /** Uncompressed bytes ahead of the consumer, in buffers for each entry in work. */
 const aheadBuffersPerWork = 4
 
+/**
+ * What the parts of a gate that was read to its end are closed with. Nobody is told; one for all, as an
+ * error costs as much as several frames.
+ */
+const endedReason = new ShuffleError('CANCELLED', 'the input gate was read to its end')
+
 export class InputGate {
   readonly #context: InputGateContext
   readonly #inputs: readonly InputPartition[]
@@ -192,7 +198,6 @@ export class InputGate {
   }
 
   close(): Promise<void> {
-    // An error costs as much as several frames: none for a gate that has ended already.
     return (
       this.#closing ?? this.#closeWith(new ShuffleError('CANCELLED', 'the input gate was closed'))
     )
@@ -315,7 +320,7 @@ export class InputGate {
 
   #end(): void {
     this.#isEnded = true
-    void this.close()
+    void this.#closeWith(endedReason)
   }
 
   #closeWith(reason: Error): Promise<void> {

@@ -34,6 +34,8 @@ export class ConnectionPool {
   readonly #options: ConnectionPoolOptions
   /** By worker: the connection that takes new channels, or the dial that will make it. */
   readonly #current = new Map<WorkerId, Promise<WorkerConnection>>()
+  /** Those of them that are connected: nothing has to wait for them. */
+  readonly #ready = new Map<WorkerId, WorkerConnection>()
   /** Everything that is not closed, retired connections too. */
   readonly #open = new Set<WorkerConnection>()
   readonly #closing = new AbortController()
@@ -58,6 +60,8 @@ export class ConnectionPool {
    * what the handshake refused.
    */
   async connect(address: WorkerAddress, signal?: AbortSignal): Promise<WorkerConnection> {
+    const ready = this.#ready.get(address.workerId)
+    if (ready !== undefined && signal?.aborted !== true) return ready
     const dial = this.#current.get(address.workerId) ?? this.#startDial(address)
     const waiter = this.#options.waiters.wait<WorkerConnection>({
       name: 'a connection to the worker',
@@ -85,14 +89,18 @@ export class ConnectionPool {
   }
 
   #startDial(address: WorkerAddress): Promise<WorkerConnection> {
-    const dial = this.#dial(address, () => {
-      if (this.#current.get(address.workerId) === dial) this.#current.delete(address.workerId)
-    })
-    this.#current.set(address.workerId, dial)
+    const { workerId } = address
+    const forget = () => {
+      if (this.#current.get(workerId) !== dial) return
+      this.#current.delete(workerId)
+      this.#ready.delete(workerId)
+    }
+    const dial = this.#dial(address, forget)
+    this.#current.set(workerId, dial)
     // A failed dial is forgotten, so that the next caller dials again.
-    dial.catch(() => {
-      if (this.#current.get(address.workerId) === dial) this.#current.delete(address.workerId)
-    })
+    dial.then((connection) => {
+      if (this.#current.get(workerId) === dial) this.#ready.set(workerId, connection)
+    }, forget)
     return dial
   }
 

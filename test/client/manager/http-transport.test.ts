@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { ShuffleError } from '../../../client/common/errors.ts'
 import { HttpTransport } from '../../../client/manager/http-transport.ts'
 import { HttpPeer } from '../../support/http-peer.ts'
 import { VirtualWorld } from '../../support/virtual-world.ts'
@@ -90,8 +91,9 @@ test('closing ends what is under way and the connections', async () => {
   const answer = get(3000)
   void answer.catch(() => undefined)
   await world.clock.advance(50)
-  await world.drive(transport.close())
-  await expect(world.drive(answer)).rejects.toMatchObject({ code: 'NO_MANAGER' })
+  await world.drive(transport.close(new ShuffleError('CANCELLED', 'closed')))
+  await expect(world.drive(answer)).rejects.toMatchObject({ code: 'CANCELLED' })
+  await expect(get(3000)).rejects.toMatchObject({ code: 'CANCELLED' })
   await world.clock.advance(50)
   expect(world.network.links).toEqual([])
 })
