@@ -13,7 +13,8 @@ export class ByteWriter {
   #length = 0
 
   constructor(sizeBytes = 256) {
-    this.#bytes = Buffer.allocUnsafeSlow(sizeBytes)
+    // Of Node's pool when it is small: most are, and memory of its own costs each more than its bytes.
+    this.#bytes = Buffer.allocUnsafe(sizeBytes)
   }
 
   get length(): number {
@@ -21,7 +22,7 @@ export class ByteWriter {
   }
 
   /** A view of all that was written; valid until the next write. */
-  get bytes(): Uint8Array {
+  get bytes(): Buffer {
     return this.#bytes.subarray(0, this.#length)
   }
 
@@ -79,8 +80,8 @@ export class ByteWriter {
   #grow(more: number): void {
     const needed = this.#length + more
     if (needed <= this.#bytes.byteLength) return
-    const larger = Buffer.allocUnsafeSlow(Math.max(needed, this.#bytes.byteLength * 2))
-    larger.set(this.bytes)
+    const larger = Buffer.allocUnsafe(Math.max(needed, this.#bytes.byteLength * 2))
+    this.#bytes.copy(larger, 0, 0, this.#length)
     this.#bytes = larger
   }
 }

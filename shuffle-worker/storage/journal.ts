@@ -17,7 +17,6 @@ import {
   JournalState,
   type JournalRecord,
 } from './journal-records.ts'
-import { asBuffer } from './partition-format.ts'
 import type { QueuedDisk, QueuedFile } from './queued-disk.ts'
 
 const journalMagic = 0x534c_504a // SLPJ
@@ -250,10 +249,7 @@ function encodeAll(records: readonly JournalRecord[]): Uint8Array {
   const writer = new ByteWriter(256 * records.length + 64)
   for (const record of records) {
     const body = encodeJournalRecord(record)
-    writer
-      .u32(body.byteLength)
-      .u32(crc32(asBuffer(body)))
-      .append(body)
+    writer.u32(body.byteLength).u32(crc32(body)).append(body)
   }
   return writer.bytes
 }

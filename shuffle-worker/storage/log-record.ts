@@ -12,7 +12,6 @@
 
 import { crc32 } from '@node-rs/crc32'
 import { ByteReader, ByteWriter } from './byte-codec.ts'
-import { asBuffer } from './partition-format.ts'
 
 export const segmentHeaderLength = 8
 export const logRecordHeaderLength = 20
@@ -31,12 +30,12 @@ export function encodeLogRecordHeader(partition: readonly Uint8Array[]): Uint8Ar
   let checksum = 0
   let length = 0
   for (const part of partition) {
-    checksum = crc32(asBuffer(part), checksum)
+    checksum = crc32(part, checksum)
     length += part.byteLength
   }
   const writer = new ByteWriter(logRecordHeaderLength)
   writer.u32(recordMagic).u16(logVersion).u16(0).u32(length).u32(checksum)
-  return writer.u32(crc32(asBuffer(writer.bytes))).bytes
+  return writer.u32(crc32(writer.bytes)).bytes
 }
 
 /** What stands at the beginning of a segment or of a record. */
@@ -65,7 +64,7 @@ export function decodeLogRecordHeader(
   reader.u16()
   const length = reader.u32()
   const checksum = reader.u32()
-  if (reader.u32() !== crc32(asBuffer(bytes.subarray(0, logRecordHeaderLength - 4)))) {
+  if (reader.u32() !== crc32(bytes.subarray(0, logRecordHeaderLength - 4))) {
     return { kind: 'torn' }
   }
   if (version !== logVersion) return { kind: 'unknown-version', version }
@@ -77,5 +76,5 @@ export function isLogRecordBody(
   bytes: Uint8Array,
   header: { readonly length: number; readonly checksum: number },
 ): boolean {
-  return bytes.byteLength === header.length && crc32(asBuffer(bytes)) === header.checksum
+  return bytes.byteLength === header.length && crc32(bytes) === header.checksum
 }

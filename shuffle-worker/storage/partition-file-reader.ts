@@ -9,7 +9,6 @@ import { ByteWriter, corrupt } from './byte-codec.ts'
 import type { PartitionPlace } from './journal-records.ts'
 import type { KeptIndex } from './kept-indexes.ts'
 import {
-  asBuffer,
   decodeFooter,
   decodeIndexRow,
   decodeTable,
@@ -278,7 +277,7 @@ function checkFacts(stored: PartitionFacts, known: PartitionFacts): void {
   const bytesOf = (facts: PartitionFacts) => {
     const writer = new ByteWriter()
     writeFacts(writer, facts)
-    return asBuffer(writer.bytes)
+    return writer.bytes
   }
   if (bytesOf(stored).equals(bytesOf(known))) return
   throw corrupt('the file holds another partition than the journal says')

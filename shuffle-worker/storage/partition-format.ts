@@ -191,7 +191,7 @@ function readRuns(reader: ByteReader, isBroadcast: boolean, subpartitionCount: n
 
 function rowChecksum(body: Uint8Array, key: PartitionKey, regionIndex: number): number {
   const identity = new ByteWriter(8).u32(crc32(partitionKeyText(key))).u32(regionIndex)
-  return crc32(asBuffer(body), crc32(asBuffer(identity.bytes)))
+  return crc32(body, crc32(identity.bytes))
 }
 
 /** Facts stand in the table of a partition and in its journal record. */
@@ -249,9 +249,9 @@ export function encodeTail(table: PartitionTable, regionsLength: number): Uint8A
   writeUncompressed(writer, table.uncompressedBytes)
   const tableLength = writer.length
   const footer = new ByteWriter(footerLength)
-  footer.u32(tableLength).u32(crc32(asBuffer(writer.bytes)))
+  footer.u32(tableLength).u32(crc32(writer.bytes))
   footer.u64(regionsLength + tableLength + footerLength)
-  footer.u32(crc32(asBuffer(footer.bytes)))
+  footer.u32(crc32(footer.bytes))
   footer.u32(0).u16(partitionFormatVersion).u16(0).u32(footerMagic)
   return writer.append(footer.bytes).bytes
 }
@@ -277,7 +277,7 @@ export function decodeFooter(bytes: Uint8Array, totalLength: number): Footer {
       { fields: { version } },
     )
   }
-  if (checksum !== crc32(asBuffer(bytes.subarray(0, 16))) || reserved !== 0 || padding !== 0) {
+  if (checksum !== crc32(bytes.subarray(0, 16)) || reserved !== 0 || padding !== 0) {
     throw corrupt('the footer fails its checksum')
   }
   if (footer.totalLength !== totalLength || footer.tableLength + footerLength > totalLength) {
@@ -293,7 +293,7 @@ function safeLength(reader: ByteReader): number {
 }
 
 export function decodeTable(bytes: Uint8Array, footer: Footer): PartitionTable {
-  if (bytes.byteLength !== footer.tableLength || crc32(asBuffer(bytes)) !== footer.tableChecksum) {
+  if (bytes.byteLength !== footer.tableLength || crc32(bytes) !== footer.tableChecksum) {
     throw corrupt('the table fails its checksum')
   }
   const reader = new ByteReader(bytes)
@@ -357,8 +357,4 @@ function readUncompressed(reader: ByteReader, subpartitionCount: number): Float6
     next = subpartition + 1
   }
   return all
-}
-
-export function asBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
