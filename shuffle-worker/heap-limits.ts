@@ -11,8 +11,14 @@ import { setFlagsFromString } from 'node:v8'
  */
 const heapGrowingPercent = 40
 
-/** For a worker that starts itself, or is started by a command: settled when the heap is made. */
-export const workerNodeFlags: readonly string[] = ['--max-semi-space-size=4']
+/**
+ * For a worker that starts itself, or is started by a command: settled when the heap is made. A young
+ * part so small is collected by one thread: with helpers it took more of the processor.
+ */
+export const workerNodeFlags: readonly string[] = [
+  '--max-semi-space-size=4',
+  '--no-parallel-scavenge',
+]
 
 export function limitHeapGrowth(setFlags: (flags: string) => void = setFlagsFromString): void {
   setFlags(`--heap-growing-percent=${String(heapGrowingPercent)}`)
