@@ -260,7 +260,7 @@ export class WorkerLists {
 
   #takeService(worker: WorkerRecord, told: ServiceRecord | undefined): void {
     if (told === undefined) return
-    const isNews = told.number !== worker.service.number && worker.isServiceTold
+    const isNews = told.number > worker.service.number && worker.isServiceTold
     worker.tookService(told)
     // A registration says again what was asked before: nothing new.
     if (!worker.isServiceTold) worker.askService(worker.wantedService)

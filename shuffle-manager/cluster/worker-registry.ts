@@ -87,17 +87,22 @@ export class WorkerRecord {
     this.commands.service = record
   }
 
-  /** What the worker says of itself. One that has not yet done what was asked is asked again. */
+  /**
+   * What the worker says of itself. One that has not yet done what was asked is asked again, and so is
+   * one that had done it and has forgotten: its disks took no write, and it was started again.
+   */
   tookService(told: ServiceRecord): void {
+    const known = this.service
     this.service = told
-    const asked = this.#askedService
+    const asked = this.#askedService ?? (told.number < known.number ? known : undefined)
     if (asked === undefined) return
     if (asked.number === told.number && asked.state === told.state) {
       this.#askedService = undefined
       return
     }
     // An earlier manager had counted further.
-    if (told.number >= asked.number) this.askService({ ...asked, number: told.number + 1 })
+    const number = Math.max(asked.number, told.number + 1)
+    if (asked !== this.#askedService || number > asked.number) this.askService({ ...asked, number })
   }
 
   /** Whether new partitions may be placed there. */

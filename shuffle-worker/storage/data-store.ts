@@ -97,6 +97,7 @@ export class DataStore {
           ...options,
           onChange: (directory) => {
             this.#changes.tell({ kind: 'directory', status: directory.status() })
+            if (directory.health === 'healthy') this.#service.writeAgain()
           },
           onFailed: this.#onDirectoryFailed,
         }),

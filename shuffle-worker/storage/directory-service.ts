@@ -94,20 +94,21 @@ interface ServiceDirectory {
   readonly health: DiskHealth
 }
 
-/** In all directories, as far as they can be written. Never rejects. */
+/** In all directories, as far as they can be written; whether in any. Never rejects. */
 async function writeToAll(
   directories: readonly ServiceDirectory[],
   record: ServiceRecord,
   logger: Logger,
-): Promise<void> {
+): Promise<boolean> {
   const kept = await Promise.allSettled(
     directories.map(({ disk, layout }) => writeService(disk, layout, record)),
   )
-  if (kept.some(({ status }) => status === 'fulfilled')) return
+  if (kept.some(({ status }) => status === 'fulfilled')) return true
   logger.error(
     { ...record },
-    'that the worker is in or out of service could not be written to any disk: a restart forgets it',
+    'that the worker is in or out of service could not be written to any disk: a restart forgets it, unless a disk takes writes again before',
   )
+  return false
 }
 
 /**
@@ -119,6 +120,8 @@ export class KeptService {
   readonly #logger: Logger
   #wanted: ServiceRecord
   #kept: ServiceRecord
+  /** Whether some disk has what counts as kept. */
+  #isWritten = true
   #writing: Promise<void> | undefined
 
   constructor(
@@ -149,10 +152,15 @@ export class KeptService {
     return this.#kept
   }
 
+  /** A disk takes writes again: what no disk took is written now. */
+  writeAgain(): void {
+    if (!this.#isWritten) this.#writing ??= this.#writeWanted()
+  }
+
   async #writeWanted(): Promise<void> {
     const record = this.#wanted
     const usable = this.#directories.filter((each) => each.isOpen && each.health !== 'failed')
-    await writeToAll(usable, record, this.#logger)
+    this.#isWritten = await writeToAll(usable, record, this.#logger)
     this.#kept = record
     this.#writing = undefined
   }

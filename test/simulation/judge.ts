@@ -65,7 +65,7 @@ export class Judge {
     const isOpened = message === 'a data directory is open'
     const isLoss = message === 'a partition is lost' || (isOpened && fields['lost'] !== 0)
     if (isLoss) return !this.#injector.lostHosts.has(host)
-    if (message.endsWith('could not be written to any disk: a restart forgets it')) {
+    if (message.includes('could not be written to any disk: a restart forgets it')) {
       return !this.#injector.sickHosts.has(host)
     }
     return level === 'error' || Object.values(fields).some(isAssertion)

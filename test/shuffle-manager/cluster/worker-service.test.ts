@@ -74,6 +74,21 @@ test('a registration anew, with the command on its way, is told again', () => {
   expect(state.commandsFor(worker(state, 0))).toEqual(['service draining'])
 })
 
+test('a worker that was started again and has forgotten what it had done is asked again (simulation, seed 700023)', () => {
+  const state = two()
+  beat(state, 0, { state: 'serving', reason: 'mended', number: 2 })
+  const events = state.eventTypes().length
+  const draining = { state: 'draining', reason: 'disk', number: 1 } as const
+  state.register('w1', [], { workerEpoch: 2, service: draining })
+  expect(state.commandsFor(worker(state, 0))).toEqual(['service serving'])
+  expect(worker(state, 0).wantedService).toMatchObject({ state: 'serving', number: 2 })
+  expect(state.eventTypes().slice(events)).not.toContain('worker-service')
+  const mended = { state: 'serving', reason: 'mended', number: 2 } as const
+  state.register('w1', [], { workerEpoch: 2, service: mended })
+  expect(worker(state, 0).isServiceTold).toBe(true)
+  expect(state.allocate([key(0), key(1)]).sort()).toEqual(['w1', 'w2'])
+})
+
 test('the same request twice is one', () => {
   const state = two()
   state.cluster.workerService.ask(worker(state, 0), { state: 'draining', reason: 'r' })

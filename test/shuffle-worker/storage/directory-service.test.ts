@@ -78,6 +78,26 @@ describe('what people want of a worker, in a data directory', () => {
     expect(errors).toHaveLength(1)
   })
 
+  it('that no disk took is written when one takes writes again', async () => {
+    const disk = newQueuedDisk(virtual.main)
+    const kept = new KeptService([{ disk, layout, isOpen: true, health: 'healthy' }], silentLogger)
+    const readOnly = { fault: { kind: 'error', code: 'EROFS' }, operation: 'open' } as const
+    const fault = virtual.disk().inject({ path: '/data', ...readOnly })
+    expect(await virtual.drive(kept.set(record))).toEqual(record)
+    kept.writeAgain()
+    await virtual.clock.settle()
+    fault.remove()
+    expect(virtual.disk().filesBelow('/data')).toEqual([])
+    kept.writeAgain()
+    await virtual.clock.advance(100)
+    expect(await virtual.drive(readService(disk, layout, silentLogger))).toEqual(record)
+    virtual.disk().inject({ path: '/data', ...readOnly })
+    // What is there is not written a second time.
+    kept.writeAgain()
+    await virtual.clock.advance(100)
+    expect(await virtual.drive(kept.set(record))).toEqual(record)
+  })
+
   it('is written one after the other, and the last that is wanted meanwhile stays', async () => {
     const disk = newQueuedDisk(virtual.main)
     let writes = 0
