@@ -6,20 +6,16 @@
 import { setFlagsFromString } from 'node:v8'
 
 /**
- * Of the heap at the last collection: the next comes when it has grown by so much. V8 reads it before
- * each; a V8 that no longer knows it prints a line and goes on.
+ * Of the heap at the last collection: the next comes when it has grown by so much. V8 reads its flags
+ * before each; a V8 that no longer knows one prints a line and goes on.
  */
 const heapGrowingPercent = 40
 
-/**
- * For a worker that starts itself, or is started by a command: settled when the heap is made. A young
- * part so small is collected by one thread: with helpers it took more of the processor.
- */
-export const workerNodeFlags: readonly string[] = [
-  '--max-semi-space-size=4',
-  '--no-parallel-scavenge',
-]
+/** For a worker that starts itself, or is started by a command: settled when the heap is made. */
+export const workerNodeFlags: readonly string[] = ['--max-semi-space-size=4']
 
 export function limitHeapGrowth(setFlags: (flags: string) => void = setFlagsFromString): void {
   setFlags(`--heap-growing-percent=${String(heapGrowingPercent)}`)
+  // A young part so small is collected by one thread: with helpers it takes more of the processor.
+  setFlags('--no-parallel-scavenge')
 }

@@ -1,7 +1,6 @@
 // HTTP calls over the Network seam: undici for the bytes, with its own time-outs off and ours, on the
 // Clock, in their place. Owned by a ManagerClient.
 
-import { EventEmitter } from 'node:events'
 import { Pool } from 'undici'
 import type { Clock } from '../common/clock.ts'
 import { ShuffleError } from '../common/errors.ts'
@@ -145,7 +144,8 @@ export class HttpTransport {
  * The end of one call before its answer, as undici listens to it. An AbortSignal would do, but it and
  * its listeners are a good part of what a small call costs.
  */
-class Cancellation extends EventEmitter {
+class Cancellation {
+  readonly #listeners = new Set<() => void>()
   aborted = false
   reason: unknown
 
@@ -154,6 +154,14 @@ class Cancellation extends EventEmitter {
     if (this.aborted) return
     this.aborted = true
     this.reason = reason
-    this.emit('abort')
+    for (const listener of [...this.#listeners]) listener()
+  }
+
+  addEventListener(_name: 'abort', listener: () => void): void {
+    this.#listeners.add(listener)
+  }
+
+  removeEventListener(_name: 'abort', listener: () => void): void {
+    this.#listeners.delete(listener)
   }
 }
