@@ -26,7 +26,7 @@ const roundsMin = 5
 
 export const usage = `npm run bench -- [options]
 
-  --quick             a tenth of the data, three rounds: two minutes for a look, nothing to quote
+  --quick             a fifteenth of the data, two rounds: two minutes for a look, nothing to quote
   --only a,b,c        these workloads alone
   --case TEXT         of them only cases with the text in their name
   --rounds N          measured rounds of each case (5)
@@ -68,8 +68,8 @@ export function parseBenchOptions(argv: readonly string[]): BenchOptions {
   return {
     only: lettersOf(values.only),
     caseText: values.case,
-    rounds: numberOf('rounds', values.rounds, isQuick ? 3 : roundsMin),
-    bytes: numberOf('bytes', values.bytes, isQuick ? 150_000_000 : 1_500_000_000),
+    rounds: numberOf('rounds', values.rounds, isQuick ? 2 : roundsMin),
+    bytes: numberOf('bytes', values.bytes, isQuick ? 100_000_000 : 1_500_000_000),
     jobs: numberOf('jobs', values.jobs, isQuick ? 500 : 4000),
     mode: values.mode,
     memory: values.memory,
