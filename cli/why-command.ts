@@ -16,7 +16,7 @@ export const whyCommand = managerCommand({
   declaration: clusterCommandOptions,
   usage: 'sluice why JOB [options]',
   about:
-    'Says what went wrong with a job: for each lost partition and each failed read or write which worker it was, when, what happened, who noticed and who was told; and where the time of its channels and tasks goes. Also of a job that has ended, as long as the manager has its events.',
+    'Says what went wrong with a job: for each lost partition and each failed read or write which worker it was, when, what happened, who noticed and who was told; and where the time of its channels and tasks goes (of tasks when a process has two seconds of it to tell). Also of a job that has ended, as long as the manager has its events.',
   argumentNames: ['JOB'],
   run: async ({ client, values, context, args: [name = ''] }) => {
     const jobId = parseJobId(name)
