@@ -50,6 +50,8 @@ export function decodeSegmentHeader(bytes: Uint8Array): LogHeader<undefined> {
   const reader = new ByteReader(bytes)
   if (reader.u32() !== segmentMagic) return { kind: 'torn' }
   const version = reader.u16()
+  // No version: bytes that were never written.
+  if (version === 0) return { kind: 'torn' }
   if (version !== logVersion) return { kind: 'unknown-version', version }
   return reader.u16() === 0 ? { kind: 'valid', value: undefined } : { kind: 'torn' }
 }

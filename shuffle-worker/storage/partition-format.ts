@@ -270,6 +270,8 @@ export function decodeFooter(bytes: Uint8Array, totalLength: number): Footer {
   const version = reader.u16()
   const padding = reader.u16()
   if (reader.u32() !== footerMagic) throw corrupt('the file does not end in a footer')
+  // No version: bytes that were never written.
+  if (version === 0) throw corrupt('the footer is torn')
   if (version !== partitionFormatVersion) {
     throw new ShuffleError(
       'UNSUPPORTED_VERSION',

@@ -45,6 +45,11 @@ describe('a record of the shared log', () => {
     expect(decodeLogRecordHeader(Buffer.alloc(20)).kind).toBe('torn')
     expect(decodeSegmentHeader(encodeSegmentHeader().subarray(0, 7)).kind).toBe('torn')
     expect(decodeSegmentHeader(Buffer.alloc(8)).kind).toBe('torn')
+    for (let length = 0; length < 6; length += 1) {
+      const torn = Buffer.alloc(8)
+      torn.set(encodeSegmentHeader().subarray(0, length))
+      expect(decodeSegmentHeader(torn).kind).toBe('torn')
+    }
   })
 
   it('begins a segment that says its version', () => {

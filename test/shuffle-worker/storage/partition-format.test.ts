@@ -185,6 +185,14 @@ describe('table and footer', () => {
     )
   })
 
+  it('of no version at all are damage: bytes that were never written', () => {
+    const table = fc.sample(anyTable, { numRuns: 1, seed: 1 })[0]
+    if (table === undefined) throw new Error('no sample')
+    const tail = Buffer.from(encodeTail(table, lengthOf(table)))
+    tail.writeUInt16BE(0, tail.byteLength - 8)
+    expect(() => decodeTail(tail, lengthOf(table) + tail.byteLength)).toThrow(/torn/)
+  })
+
   it('of another version are UNSUPPORTED_VERSION, not damage', () => {
     const table = fc.sample(anyTable, { numRuns: 1, seed: 1 })[0]
     if (table === undefined) throw new Error('no sample')
