@@ -19,7 +19,7 @@ import {
 } from '../../client/protocol/entry.ts'
 import { fromBeginning, type ReadStart } from '../../client/protocol/partition-list.ts'
 import { segmentHeaderLength } from '../../client/protocol/read-segment.ts'
-import type { CommittedTotals, MapPartition, RegionIndex } from '../storage/storage-types.ts'
+import type { MapPartition, RegionIndex } from '../storage/storage-types.ts'
 import type { SegmentPlace } from './credit-sender.ts'
 import type { DiskList } from './disk-list.ts'
 import type { Slice } from './read-plan.ts'
@@ -73,8 +73,6 @@ export class PartitionCursor {
   readonly partition: MapPartition
   readonly firstSubpartition: number
   readonly lastSubpartition: number
-  /** Of the partition. */
-  readonly totals: CommittedTotals
   /** Over by completion, failure or drop; set by the view. */
   isOver = false
   /** A run is counted as unfinished for it; set by the view. */
@@ -109,8 +107,6 @@ export class PartitionCursor {
     this.firstSubpartition = options.firstSubpartition
     this.lastSubpartition = options.lastSubpartition
     this.#start = options.start
-    // Made anew whenever the partition is asked for them.
-    this.totals = options.partition.totals
     this.#plannedSubpartition = options.firstSubpartition
     this.#subpartition = options.firstSubpartition
   }
@@ -149,7 +145,7 @@ export class PartitionCursor {
   }
 
   get isFullyPlanned(): boolean {
-    return this.#span === undefined && this.#plannedRegion >= this.totals.regionCount
+    return this.#span === undefined && this.#plannedRegion >= this.partition.totals.regionCount
   }
 
   /** Nothing is left to plan or to deliver. */

@@ -236,7 +236,7 @@ export class ReadingView implements SweepChannel {
   beginEntry(list: DiskList, entry: ListedEntry): PartitionCursor {
     this.#allowance.take()
     const cursor = new PartitionCursor(entry)
-    cursor.estimatedBytes = bytesOfListed(entry, cursor.totals)
+    cursor.estimatedBytes = bytesOfListed(entry)
     this.#cursors.set(cursor.index, cursor)
     list.add(cursor)
     return cursor

@@ -5,20 +5,16 @@
 import type { ListedEntry } from './listed-page.ts'
 import type { PartitionCursor } from './partition-cursor.ts'
 
-export function bytesOfListed(
-  entry: Omit<ListedEntry, 'start'>,
-  totals = entry.partition.totals,
-): number {
-  const { subpartitionCount } = entry.partition
+export function bytesOfListed(entry: ListedEntry): number {
+  const { totals, subpartitionCount } = entry.partition
   const rangeCount = entry.lastSubpartition - entry.firstSubpartition + 1
   return Math.ceil((totals.byteCount * rangeCount) / subpartitionCount)
 }
 
 export function bytesOfBegun(cursor: PartitionCursor): number {
-  const regionsLeft = Math.max(0, cursor.totals.regionCount - cursor.countedRegions)
+  const { totals, subpartitionCount } = cursor.partition
+  const regionsLeft = Math.max(0, totals.regionCount - cursor.countedRegions)
   if (regionsLeft === 0) return cursor.knownLeftBytes
-  const { totals } = cursor
-  const { subpartitionCount } = cursor.partition
   const share = cursor.subpartitionCount / subpartitionCount
   const unknown = (totals.byteCount * share * regionsLeft) / totals.regionCount
   return cursor.knownLeftBytes + Math.ceil(unknown)

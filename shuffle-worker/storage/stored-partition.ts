@@ -50,6 +50,8 @@ export class StoredPartition implements MapPartition {
   readonly directory: StorageDirectory
   readonly place: PartitionPlace
   readonly facts: PartitionFacts
+  /** Kept: readers ask for them with every entry of their lists. */
+  readonly totals: CommittedTotals
   readonly #settings: StoredPartitionSettings
   #state: State = { kind: 'committed' }
   #pins = 0
@@ -62,6 +64,7 @@ export class StoredPartition implements MapPartition {
     this.directory = settings.directory
     this.place = settings.place
     this.facts = settings.facts
+    this.totals = totalsOf(settings)
   }
 
   get key(): PartitionKey {
@@ -91,12 +94,6 @@ export class StoredPartition implements MapPartition {
 
   get codec(): string {
     return this.facts.codec
-  }
-
-  get totals(): CommittedTotals {
-    const { regionCount, entryCount, byteCount, recordCount, durability } = this.facts
-    const storedBytes = this.place.byteLength
-    return { regionCount, entryCount, byteCount, recordCount, storedBytes, durability }
   }
 
   get isReleasing(): boolean {
@@ -297,4 +294,10 @@ class StoredReader implements PartitionReader {
     }
     await this.partition.closed
   }
+}
+
+function totalsOf({ place, facts }: Pick<StoredPartition, 'place' | 'facts'>): CommittedTotals {
+  const { regionCount, entryCount, byteCount, recordCount, durability } = facts
+  const storedBytes = place.byteLength
+  return { regionCount, entryCount, byteCount, recordCount, storedBytes, durability }
 }
