@@ -513,6 +513,19 @@ describe('opening and closing a data store', () => {
     expect(errors).toEqual([])
   })
 
+  it('writes an order about its service when the disk takes writes again, and a restart finds it', async () => {
+    const readOnly = { fault: { kind: 'error', code: 'EROFS' }, operation: 'open' } as const
+    const fault = virtual.disk().inject({ path: '/data', ...readOnly })
+    const order = { state: 'serving', reason: 'mended', number: 1 } as const
+    expect(await virtual.drive(fixture.store.setService(order))).toEqual(order)
+    expect(fixture.store.directories[0]?.health).toBe('suspect')
+    fault.remove()
+    await virtual.clock.runUntil(() => fixture.store.directories[0]?.health === 'healthy')
+    await virtual.clock.advance(100)
+    await reopen()
+    expect(fixture.store.service).toEqual(order)
+  })
+
   it('ends open writes, takes no new ones, and leaves no timer, lock or file open', async () => {
     const writer = await open(large)
     await virtual.drive(fixture.store.close())
