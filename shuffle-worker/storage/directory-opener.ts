@@ -51,9 +51,13 @@ async function open(settings: OpenDirectoriesSettings): Promise<OpenedDirectorie
     directories.map((each) => [each, undefined]),
   )
   await forEach(directories, async (directory) => {
-    await directory.lock()
+    try {
+      await directory.lock()
+    } finally {
+      // A disk that takes no writes still says whose it is.
+      identities.set(directory, await readIdentity(directory.disk, directory.layout))
+    }
     await directory.chooseIo()
-    identities.set(directory, await readIdentity(directory.disk, directory.layout))
   })
   const known = [...identities.values()].filter((each) => each !== undefined)
   checkIdentities(identities, clusterId)

@@ -5,6 +5,7 @@ import { isShuffleError } from '../../client/common/errors.ts'
 import { parseClusterId, partitionKeyText } from '../../client/common/ids.ts'
 import type { Logger } from '../../client/common/log.ts'
 import { managerApi } from '../../client/manager/api.ts'
+import type { EventRecord } from '../../client/manager/api-workers.ts'
 import { ManagerClient } from '../../client/manager/manager-client.ts'
 import { clusterId, clusterToken, managerUrl, type Cluster } from './cluster.ts'
 import type { FaultInjector } from './fault-injector.ts'
@@ -31,10 +32,13 @@ export class Checker {
   /** Of each disk's queue: when an operation ended last, and since when that is so. */
   readonly #queues = new Map<string, { readonly endedMs: number; readonly sinceMs: number }>()
   /**
-   * Held and on no worker, where theirs has lost data. If no manager lived to hear of the commit, it was
+   * Held and on no worker, where theirs has lost data or a manager that did not hear of the job has let it
+   * go. If no manager lived to hear of the commit, it was
    * never written as far as manager and master know; who reads it is told that it is not there.
    */
   readonly #unheard = new Set<string>()
+  /** Jobs that a manager has released because it heard nothing of them for long enough. */
+  readonly #expired = new Set<string>()
 
   constructor(context: CheckerContext) {
     this.#context = context
@@ -52,8 +56,11 @@ export class Checker {
   /** Manager, masters and workers agree on what exists. */
   async disagreements(): Promise<readonly string[]> {
     this.#unheard.clear()
-    const between = [...this.#workersAndMasters()]
-    return between.length > 0 ? between : this.#managerAndMasters()
+    return this.#watching(async (client) => {
+      await this.#noteExpired(client)
+      const between = [...this.#workersAndMasters()]
+      return between.length > 0 ? between : this.#managerAndMasters(client)
+    })
   }
 
   /** Of anything, once the jobs have released all and everybody is at rest. */
@@ -182,7 +189,8 @@ export class Checker {
 
   *#workersAndMasters(): Generator<string, void> {
     const { jobs, cluster, injector, truth } = this.#context
-    const held = new Set(jobs().flatMap((job) => job.heldKeys))
+    const held = new Map<string, SimJob>()
+    for (const job of jobs()) for (const name of job.heldKeys) held.set(name, job)
     for (const life of jobs().flatMap((job) => job.untold)) {
       yield `${life} was replaced and does not know it`
     }
@@ -199,16 +207,15 @@ export class Checker {
         else yield `${worker.host} has ${name} as ${state}`
       }
     }
-    for (const name of held) {
+    for (const [name, { jobId }] of held) {
       if (stored.has(name)) continue
       const host = truth.attempts.get(name)?.host ?? ''
-      if (injector.lostHosts.has(host)) this.#unheard.add(name)
+      if (injector.lostHosts.has(host) || this.#expired.has(jobId)) this.#unheard.add(name)
       else yield `${name} is held and on no worker`
     }
   }
 
-  /** What the manager would tell an operator. */
-  async #managerAndMasters(): Promise<readonly string[]> {
+  async #watching<T>(look: (client: ManagerClient) => Promise<T>): Promise<T> {
     const { virtual, tap, plan } = this.#context.cluster.context
     const process = new SimProcess(virtual, 'watcher', tap)
     const client = new ManagerClient({
@@ -218,12 +225,34 @@ export class Checker {
       clusterId: parseClusterId(clusterId),
       ...(plan.isTokenWanted ? { token: clusterToken } : {}),
     })
+    try {
+      return await look(client)
+    } finally {
+      await virtual.drive(client.close())
+      process.kill()
+    }
+  }
+
+  async #noteExpired(client: ManagerClient): Promise<void> {
+    const { virtual } = this.#context.cluster.context
+    const call = client
+      .call(managerApi.listEvents, { params: {}, query: {}, body: undefined })
+      .catch((error: unknown) => {
+        if (!isShuffleError(error)) throw error
+        return { events: [] }
+      })
+    const answer: { readonly events: readonly EventRecord[] } = await virtual.drive(call, 60_000)
+    for (const { type, jobId } of answer.events) {
+      if (type === 'job-expired') this.#expired.add(String(jobId))
+    }
+  }
+
+  /** What the manager would tell an operator. */
+  async #managerAndMasters(client: ManagerClient): Promise<readonly string[]> {
     const wrong: string[] = []
     for (const job of this.#context.jobs()) {
       if (!job.isAbandoned) wrong.push(...(await this.#managerAndMaster(client, job)))
     }
-    await virtual.drive(client.close())
-    process.kill()
     return wrong
   }
 

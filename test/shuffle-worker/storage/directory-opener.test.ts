@@ -80,6 +80,26 @@ describe('opening data directories', () => {
     expect(directories.map((each) => each.health)).toEqual(['failed', 'healthy'])
   })
 
+  it.each([['lock'], [['open', 'unlink', 'write']]] as const)(
+    'reads whose a directory is although its disk takes no %s',
+    async (operation) => {
+      const { workerId } = await open(['/a'])
+      await close()
+      const refused = virtual.disk().inject({
+        path: /^\/a(?!\/identity$)/,
+        operation,
+        fault: { kind: 'error', code: 'EROFS' },
+      })
+      const second = await open(['/a', '/b'])
+      expect(directories.map((each) => each.health)).toEqual(['failed', 'healthy'])
+      expect(second.workerId).toBe(workerId)
+      await close()
+      refused.remove()
+      const third = await open(['/a', '/b'])
+      expect(third.workerId).toBe(workerId)
+    },
+  )
+
   it('refuses to start when no disk answers', async () => {
     virtual.disk().inject({ fault: { kind: 'error', code: 'EIO' } })
     await expect(open(['/a', '/b'])).rejects.toThrow(/none of the data directories/)
