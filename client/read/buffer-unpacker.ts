@@ -183,6 +183,8 @@ export class BufferUnpacker {
         memory: bytes,
         release: () => {
           this.#release(item)
+          // One that waited for this memory alone may be ready at once.
+          if (this.#queue[this.#head]?.state === 'ready') this.#options.onReady()
         },
       })
     } catch (error) {

@@ -133,6 +133,26 @@ describe('the buffer unpacker', () => {
     expect(bodiesOut()).toBe(0)
   })
 
+  test('says so when a batch that was held makes room for the next entry, raw or compressed', async () => {
+    for (const isCompressed of [false, true]) {
+      const { bench, partitionOf, push, next, unpacker, readyCount } = await setUp({
+        aheadBytesMax: 500,
+      })
+      const partition = partitionOf(0)
+      push(partition, compressed(framed('a'.repeat(600))), { isCompressed: true })
+      const held = await next()
+      const bytes = framed('b'.repeat(600))
+      push(partition, isCompressed ? compressed(bytes) : bytes, { isCompressed })
+      await bench.world.clock.advance(100)
+      expect(unpacker.poll()).toBeUndefined()
+      const before = readyCount()
+      held?.recycle()
+      await bench.world.clock.advance(100)
+      expect(readyCount()).toBeGreaterThan(before)
+      expect(textOf(unpacker.poll())).toBe('b'.repeat(600))
+    }
+  })
+
   test('a record over several entries comes with the one that completes it', async () => {
     const { partitionOf, push, next, bodiesOut } = await setUp()
     const partition = partitionOf(0)
