@@ -53,7 +53,8 @@ export class WorkerReader {
   /** Not listed now; each from the time on that is given. */
   readonly #waiting = new Map<InputPartition, number>()
   readonly #retries = new Map<InputPartition, Backoff>()
-  readonly #backoff: Backoff
+  readonly #unreachable: Backoff
+  readonly #busy: Backoff
   #channel: ReadChannel | undefined
   #running: Promise<void> | undefined
   #retryTimer: Timer | undefined
@@ -62,7 +63,8 @@ export class WorkerReader {
   constructor(options: WorkerReaderOptions) {
     this.#options = options
     this.#fields = { workerId: options.worker.workerId }
-    this.#backoff = this.#makeBackoff()
+    this.#unreachable = this.#makeBackoff()
+    this.#busy = this.#makeBackoff()
   }
 
   /** Reads it too, from where it stands. */
@@ -135,16 +137,23 @@ export class WorkerReader {
 
   /** One channel, from its opening to its end; rejects with why it ended early. */
   async #readOnce(): Promise<void> {
-    const { worker, connect, shares } = this.#options
+    const { shares } = this.#options
     const { signal } = this.#closing
-    const [first] = this.#waiting.keys()
-    if (first === undefined) return
-    const connection = await connect(worker, first.descriptor.key, signal)
+    // Before it takes memory, so that none waits for a worker that can't be reached.
+    if ((await this.#connect()) === undefined) return
     const buffers = await shares.acquireInitial({ signal, fields: this.#fields })
-    const due = this.#takeDue()
-    if (due.length === 0 || signal.aborted) {
+    const giveBack = () => {
       shares.abandonOpening()
       for (const buffer of buffers) buffer.recycle()
+    }
+    // Again: it waited for as long as others read, and a connection without a channel is closed.
+    const connection = await this.#connect().catch((error: unknown) => {
+      giveBack()
+      throw error
+    })
+    const due = signal.aborted ? [] : this.#takeDue()
+    if (connection === undefined || due.length === 0) {
+      giveBack()
       return
     }
     const channel = new ReadChannel({
@@ -175,28 +184,41 @@ export class WorkerReader {
     }
   }
 
+  /** Undefined when nothing is to be read any more. */
+  async #connect(): Promise<WorkerConnection | undefined> {
+    const { worker, connect } = this.#options
+    const [first] = this.#waiting.keys()
+    return first && connect(worker, first.descriptor.key, this.#closing.signal)
+  }
+
   /** Decides, after a channel was lost or could not be opened, whether to go on. */
   #afterLoss(error: ShuffleError): void {
     const { settings, clock } = this.#options
-    const limits = new Map<string, number>([
-      ['WORKER_UNREACHABLE', settings.readUnreachableTimeoutMs],
-      ['BUSY', settings.readRetryTimeoutMs],
-    ])
-    const limitMs = limits.get(error.code)
-    if (limitMs === undefined || this.#backoff.failingForMs >= limitMs) {
+    const isBusy = error.code === 'BUSY'
+    // One that answers can be reached; whether one that can't be is busy still is not known.
+    if (isBusy) this.#unreachable.reset()
+    const backoff = isBusy ? this.#busy : this.#unreachable
+    const limitMs = isBusy ? settings.readRetryTimeoutMs : settings.readUnreachableTimeoutMs
+    const mayPass = isShuffleError(error, 'BUSY', 'WORKER_UNREACHABLE')
+    if (!mayPass || backoff.failingForMs >= limitMs) {
       this.#failAll(error)
       return
     }
-    const untilMs = clock.nowMs() + this.#backoff.nextDelayMs()
+    const untilMs = clock.nowMs() + backoff.nextDelayMs()
     for (const [partition, atMs] of this.#waiting) {
       if (atMs < untilMs) this.#waiting.set(partition, untilMs)
     }
   }
 
+  #recovered(): void {
+    this.#unreachable.reset()
+    this.#busy.reset()
+  }
+
   #failAll(error: ShuffleError): void {
     const failed = [...this.#waiting.keys()]
     this.#waiting.clear()
-    this.#backoff.reset()
+    this.#recovered()
     for (const partition of failed) {
       this.#retries.delete(partition)
       this.#options.sink.onPartitionFailed(partition, withFields(error, partition.fields))
@@ -207,21 +229,23 @@ export class WorkerReader {
     const { sink } = this.#options
     return {
       onEntry: (entry) => {
+        // If it fails again the time to mend that begins anew.
+        if (this.#retries.size > 0) this.#retries.delete(entry.partition)
         sink.onEntry(entry)
       },
       onFrame: () => {
-        this.#backoff.reset()
+        this.#recovered()
         this.#endListWhenSettled()
         sink.onFrame()
       },
       onPartitionFinished: (partition) => {
-        this.#backoff.reset()
+        this.#recovered()
         this.#retries.delete(partition)
         sink.onPartitionFinished(partition)
         this.#endListWhenSettled()
       },
       onPartitionFailed: (partition, error) => {
-        this.#backoff.reset()
+        this.#recovered()
         if (!this.#retryLater(partition, error)) sink.onPartitionFailed(partition, error)
         this.#endListWhenSettled()
       },

@@ -111,6 +111,38 @@ describe('a worker reader', () => {
     await close()
   })
 
+  test('goes on when its turn for buffers comes, however often its connection closed for want of use', async () => {
+    const { bench, pool, reader, partitions, finished, failed, close } = await setUp(2)
+    const take = () => Array.from({ length: pool.freeCount }, () => pool.acquire())
+    let others = take()
+    await bench.world.clock.advance(100_000)
+    for (const partition of partitions) reader.add(partition)
+    // Each turn comes when the connection has closed, and the buffers go to another reader at once.
+    for (let turn = 0; turn < 10; turn += 1) {
+      await bench.world.clock.advance(bench.settings.connectionIdleMs + 10_000)
+      for (const buffer of others) buffer?.recycle()
+      await bench.world.clock.advance(20)
+      others = take()
+    }
+    for (const buffer of others) buffer?.recycle()
+    await bench.world.clock.runUntil(() => finished.length + failed.length === 2)
+    expect(failed).toEqual([])
+    await close()
+  })
+
+  test('a worker that is busy when it can be reached again is given the time of a busy one', async () => {
+    const { bench, worker, reader, partitions, finished, failed, close } = await setUp(2)
+    await bench.world.clock.advance(100_000)
+    bench.world.network.refuse('w1')
+    for (const partition of partitions) reader.add(partition)
+    await bench.world.clock.advance(bench.settings.readRetryTimeoutMs + 30_000)
+    worker.faults.refuseReads = ['BUSY', 'BUSY']
+    bench.world.network.accept('w1')
+    await bench.world.clock.runUntil(() => finished.length + failed.length === 2)
+    expect(failed).toEqual([])
+    await close()
+  })
+
   test('a partition that stays busy fails after the retry time, the others are read', async () => {
     const { bench, worker, reader, partitions, finished, failed, close } = await setUp(2)
     const key = partitions[0]?.descriptor.key
@@ -126,6 +158,25 @@ describe('a worker reader', () => {
     expect(failed[0]?.[0]).toBe(0)
     expect(failed[0]?.[1]).toMatchObject({ code: 'BUSY', fields: { partitionIndex: 0 } })
     expect(bench.world.clock.nowMs()).toBeGreaterThan(60_000)
+    await close()
+  })
+
+  test('a partition that is busy again after something of it came is given its time again', async () => {
+    const { bench, worker, reader, partitions, finished, failed, close } = await setUp(1)
+    const [partition] = partitions
+    if (partition === undefined) return
+    const name = partitionKeyText(partition.descriptor.key)
+    worker.faults.failPartitions.set(name, ['BUSY'])
+    reader.add(partition)
+    await bench.world.clock.runUntil(() => partition.entryCount > 0)
+    worker.faults.withholdsData = true
+    await bench.world.clock.advance(bench.settings.readRetryTimeoutMs + 10_000)
+    expect(finished).toEqual([])
+    worker.faults.withholdsData = false
+    worker.faults.failPartitions.set(name, ['BUSY'])
+    for (const link of bench.world.network.links) link.cut()
+    await bench.world.clock.runUntil(() => finished.length + failed.length === 1)
+    expect(failed).toEqual([])
     await close()
   })
 
