@@ -59,7 +59,8 @@ interface Body {
 
 /** Credit is u32 on the wire; more than this in hand is a peer that doesn't mean it. */
 export const creditMax = 1_000_000
-const aheadBytesMin = 64 * 1024
+/** What any channel may hold ahead of its credit, while there is memory for it. */
+export const aheadBytesMin = 64 * 1024
 const drainWindowMs = 1000
 
 export class CreditSender {

@@ -2,7 +2,9 @@
 // that have, both in the order of the sweep, and how much is under way for it there. Owned by the
 // reading view; asked by the disk's scheduler.
 
+import { segmentHeaderLength } from '../../client/protocol/read-segment.ts'
 import type { MapPartition } from '../storage/storage-types.ts'
+import { aheadBytesMin } from './credit-sender.ts'
 import { EntryList } from './entry-list.ts'
 import type { ListMemory } from './list-memory.ts'
 import type { ListedEntry } from './listed-page.ts'
@@ -30,6 +32,8 @@ export interface SweepChannel extends EntrySink {
   afterDelivery(): void
   /** Its last refusal was for want of memory. */
   readonly isStarved: boolean
+  /** Its consumer could take something, and nothing is on its way or waits to be sent. */
+  readonly isIdle: boolean
 }
 
 /** The least order behind `fileOrder`: orders of neighbours in a segment differ by 2^-27 at least. */
@@ -125,7 +129,7 @@ export class DiskList {
   canTake(cursor: PartitionCursor): boolean {
     if (!cursor.isPlannable) return false
     if (!cursor.holdsRun && !this.channel.canBeginRun(this)) return false
-    return cursor.canPlanWith(this.channel.roomBytes(this))
+    return this.#hasRoomFor(cursor, this.channel.roomBytes(this))
   }
 
   /**
@@ -134,7 +138,9 @@ export class DiskList {
    */
   plan(cursor: PartitionCursor, readBytesMax: number): CursorSlice | undefined {
     if (!cursor.holdsRun && !this.channel.canBeginRun(this)) return undefined
-    const slice = cursor.plan(this.channel.roomBytes(this), readBytesMax)
+    const roomBytes = this.channel.roomBytes(this)
+    if (!this.#hasRoomFor(cursor, roomBytes)) return undefined
+    const slice = cursor.plan(roomBytes, readBytesMax)
     if (slice === undefined) return undefined
     this.#plannedBytes += slice.plannedBytes
     this.channel.afterPlan()
@@ -164,16 +170,28 @@ export class DiskList {
     const mayBegin = this.channel.canBeginRun(this)
     for (let index = this.#indexFrom(fileOrder); index < this.#cursors.length; index++) {
       const cursor = this.#cursors[index]
-      if (cursor?.canPlanWith(roomBytes) === true && (mayBegin || cursor.holdsRun)) {
-        return cursor.partition
-      }
+      if (cursor === undefined || !(mayBegin || cursor.holdsRun)) continue
+      if (this.#hasRoomFor(cursor, roomBytes)) return cursor.partition
     }
     return undefined
   }
 
   #canBegin(partition: MapPartition, roomBytes: number): boolean {
     if (roomBytes < partition.bufferSizeBytes) return false
-    return this.channel.canBeginRun(this) && this.channel.hasCursorRoom()
+    if (!this.channel.canBeginRun(this) || !this.channel.hasCursorRoom()) return false
+    return roomBytes >= wishedBytes(partition, averageRunBytes(partition)) || this.channel.isIdle
+  }
+
+  /**
+   * A run that is cut is gone on with when the sweep comes around, or by a detour. So none is begun
+   * before there is room for all of it, or for as much as any channel gets, while its consumer has
+   * something else to wait for.
+   */
+  #hasRoomFor(cursor: PartitionCursor, roomBytes: number): boolean {
+    if (!cursor.canPlanWith(roomBytes)) return false
+    if (cursor.holdsRun) return true
+    const { partition, leftBytes = averageRunBytes(partition) } = cursor
+    return roomBytes >= wishedBytes(partition, leftBytes) || this.channel.isIdle
   }
 
   #indexFrom(fileOrder: number): number {
@@ -186,4 +204,13 @@ export class DiskList {
     }
     return low
   }
+}
+
+function averageRunBytes({ totals, subpartitionCount }: MapPartition): number {
+  return totals.byteCount / Math.max(1, totals.regionCount * subpartitionCount)
+}
+
+/** A slow channel has a credit now and then, and what it may hold ahead of that. */
+function wishedBytes({ bufferSizeBytes }: MapPartition, runBytes: number): number {
+  return Math.min(runBytes + segmentHeaderLength, aheadBytesMin + bufferSizeBytes)
 }

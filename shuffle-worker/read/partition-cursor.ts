@@ -144,6 +144,11 @@ export class PartitionCursor {
     return roomBytes >= Math.min(this.#leftInSpan(span) + segmentHeaderLength, any)
   }
 
+  /** Of its region, not planned yet; undefined before that was entered. */
+  get leftBytes(): number | undefined {
+    return this.#span === undefined ? undefined : this.#leftInSpan(this.#span)
+  }
+
   get isFullyPlanned(): boolean {
     return this.#span === undefined && this.#plannedRegion >= this.partition.totals.regionCount
   }

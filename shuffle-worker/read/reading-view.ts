@@ -93,6 +93,10 @@ export class ReadingView implements SweepChannel {
     return this.#sender.isStarved
   }
 
+  get isIdle(): boolean {
+    return this.#sender.isEmpty && this.#sender.credit > 0 && this.#disks.plannedBytes === 0
+  }
+
   /** Has credit and something to send, and no memory to put it in. */
   get isShortOfMemory(): boolean {
     return !this.#isClosed && this.#presentState() === 'memory'

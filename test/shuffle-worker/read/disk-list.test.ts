@@ -1,17 +1,24 @@
 import { describe, expect, it } from 'vitest'
+import { entryHeaderLength } from '../../../client/protocol/entry.ts'
 import { fromBeginning } from '../../../client/protocol/partition-list.ts'
+import { segmentHeaderLength } from '../../../client/protocol/read-segment.ts'
+import { aheadBytesMin } from '../../../shuffle-worker/read/credit-sender.ts'
 import { DiskList, orderBehind, type SweepChannel } from '../../../shuffle-worker/read/disk-list.ts'
 import { ListMemory } from '../../../shuffle-worker/read/list-memory.ts'
 import { PartitionCursor } from '../../../shuffle-worker/read/partition-cursor.ts'
 import type { MapPartition } from '../../../shuffle-worker/storage/storage-types.ts'
+import { bufferSizeBytes } from './support/memory-partition.ts'
 import { ReadBench } from './support/read-bench.ts'
 
 function make() {
   const bench = new ReadBench()
-  const state = { room: 1_000_000, mayBegin: true, hasCursorRoom: true }
+  const state = { room: 1_000_000, mayBegin: true, hasCursorRoom: true, isIdle: false }
   const channel: SweepChannel = {
     isClosed: false,
     isStarved: false,
+    get isIdle() {
+      return state.isIdle
+    },
     roomBytes: () => state.room,
     canBeginRun: () => state.mayBegin,
     settle: () => undefined,
@@ -29,22 +36,31 @@ function make() {
     failEntry: () => undefined,
     afterPlan: () => undefined,
   }
-  const cursor = (order: number) =>
+  const cursor = (order: number, entries = 1) =>
     new PartitionCursor({
       index: order,
-      partition: bench.add(order, 1, [{ kind: 'sorted', runs: [[bench.payload(100)]] }]),
+      partition: bench.add(order, 1, [
+        { kind: 'sorted', runs: [Array.from({ length: entries }, () => bench.payload(100))] },
+      ]),
       firstSubpartition: 0,
       lastSubpartition: 0,
       start: fromBeginning,
     })
   const list = new DiskList(channel, new ListMemory(bench.ledger))
-  const listEntry = (order: number) => {
-    const { index, partition } = cursor(order)
+  const listEntry = (order: number, entries = 1) => {
+    const { index, partition } = cursor(order, entries)
     const entry = { index, partition, firstSubpartition: 0, lastSubpartition: 0 }
     list.listed.add([{ ...entry, start: fromBeginning }], () => undefined)
     return partition
   }
-  return { state, list, cursor, listEntry }
+  /** Of a cursor, or of one that is only listed. */
+  const enter = async (cursor: PartitionCursor) => {
+    const reader = await cursor.partition.openReader()
+    const index = await reader.regionIndex(0)
+    cursor.enterRegion(index)
+    index.release()
+  }
+  return { state, list, cursor, listEntry, enter }
 }
 
 describe('disk list', () => {
@@ -120,6 +136,53 @@ describe('disk list', () => {
     expect(list.plan(one, 1_000_000)).toBeUndefined()
     state.room = 10
     expect(list.nextFrom(0)).toBeUndefined()
+  })
+
+  it('begins no run before there is room for all of it, while something else is on its way', async () => {
+    const { list, cursor, listEntry, enter, state } = make()
+    const runBytes = 40 * (entryHeaderLength + 100)
+    const wishedBytes = runBytes + segmentHeaderLength
+    const short = cursor(1, 40)
+    list.add(short)
+    await enter(short)
+    const listed = listEntry(2, 40)
+    state.room = wishedBytes - 1
+    expect(list.nextFrom(0)).toBeUndefined()
+    expect(list.canTake(short)).toBe(false)
+    expect(list.plan(short, 1_000_000)).toBeUndefined()
+    state.room = wishedBytes
+    expect(list.nextFrom(0)).toBe(short.partition)
+    expect(list.nextFrom(2)).toBe(listed)
+    expect(list.plan(short, 1_000_000)?.plannedBytes).toBe(runBytes)
+  })
+
+  it('begins a long run with what any channel may have', async () => {
+    const { list, cursor, enter, state } = make()
+    const long = cursor(1, 700)
+    list.add(long)
+    await enter(long)
+    state.room = aheadBytesMin + bufferSizeBytes - 1
+    expect(list.nextFrom(0)).toBeUndefined()
+    state.room += 1
+    expect(list.nextFrom(0)).toBe(long.partition)
+    expect(list.plan(long, 1_000_000)?.plannedBytes).toBe(state.room)
+  })
+
+  it('begins a run with the room there is where its consumer has nothing else to wait for, or goes on', async () => {
+    const { list, cursor, listEntry, enter, state } = make()
+    const [idle, begun] = [cursor(1, 40), cursor(3, 40)]
+    for (const each of [idle, begun]) {
+      list.add(each)
+      await enter(each)
+    }
+    const listed = listEntry(2, 40)
+    state.room = bufferSizeBytes
+    begun.holdsRun = true
+    expect(list.nextFrom(0)).toBe(begun.partition)
+    state.isIdle = true
+    expect(list.nextFrom(0)).toBe(idle.partition)
+    expect(list.nextFrom(2)).toBe(listed)
+    expect(list.plan(idle, 1_000_000)?.plannedBytes).toBe(bufferSizeBytes)
   })
 
   it('knows since when it waits', () => {

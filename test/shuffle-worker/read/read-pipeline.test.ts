@@ -12,6 +12,7 @@ import { ReadBench } from './support/read-bench.ts'
 class Channel implements SweepChannel {
   readonly isClosed = false
   readonly isStarved = false
+  readonly isIdle = false
   readonly lengths: number[] = []
   readonly errors: unknown[] = []
   settled = 0

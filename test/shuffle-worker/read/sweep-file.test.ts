@@ -14,6 +14,7 @@ function wantedOf(bench: ReadBench, partition: MapPartition) {
   const channel: SweepChannel = {
     isClosed: false,
     isStarved: false,
+    isIdle: false,
     roomBytes: () => 1_000_000,
     canBeginRun: () => true,
     hasCursorRoom: () => true,

@@ -17,6 +17,7 @@ function make(openFilesMax: number) {
   const channel: SweepChannel = {
     isClosed: false,
     isStarved: false,
+    isIdle: false,
     roomBytes: () => 1_000_000,
     canBeginRun: () => state.mayBegin,
     hasCursorRoom: () => true,
