@@ -258,8 +258,6 @@ export class ReadPipeline {
       for (const { cursor } of read.plan.slices) cursor.list.channel.fail(cursor, error)
     } finally {
       retireSlices(read)
-      // When all are settled: a channel may have several, and is told of each; mostly it has one.
-      for (const { cursor } of read.plan.slices) cursor.list.channel.afterDelivery()
     }
   }
 
@@ -327,13 +325,15 @@ export class ReadPipeline {
   }
 }
 
-/** Of the slices that end here. */
+/** Of the slices that end here; then their channels may send, or have something read again. */
 function retireSlices(read: PipelineRead): void {
   for (const slice of read.plan.slices) {
     const { list } = slice.cursor
     if (slice.end <= read.plan.end) list.retire(slice)
     list.channel.settle(slice.cursor)
   }
+  // When all are settled: a channel may have several, and is told of each; mostly it has one.
+  for (const { cursor } of read.plan.slices) cursor.list.channel.afterDelivery()
 }
 
 function shortRead(read: PipelineRead, bytesRead: number): ShuffleError {

@@ -73,7 +73,7 @@ export class SweepFile {
     } catch (error) {
       for (const cursor of entering) cursor.list.channel.fail(cursor, error)
     }
-    for (const cursor of entering) cursor.list.channel.settle(cursor)
+    settleEntered(entering)
   }
 
   /** The caller releases it. */
@@ -132,5 +132,14 @@ export class SweepFile {
       if (cursor.list.canTake(cursor)) lowest = region
     }
     return lowest
+  }
+}
+
+/** Those of which nothing is left end here: no read of theirs will tell their channels. */
+function settleEntered(cursors: readonly PartitionCursor[]): void {
+  for (const cursor of cursors) {
+    const { channel } = cursor.list
+    channel.settle(cursor)
+    if (cursor.isOver) channel.afterDelivery()
   }
 }

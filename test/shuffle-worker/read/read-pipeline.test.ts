@@ -16,6 +16,9 @@ class Channel implements SweepChannel {
   readonly lengths: number[] = []
   readonly errors: unknown[] = []
   settled = 0
+  /** When it was told last that it may take something again. */
+  plannedBytesWhenTold: number | undefined
+  list: DiskList | undefined
   roomBytes(): number {
     return 10_000_000
   }
@@ -41,7 +44,7 @@ class Channel implements SweepChannel {
     this.errors.push(error)
   }
   afterDelivery(): void {
-    return
+    this.plannedBytesWhenTold = this.list?.plannedBytes
   }
   hasCursorRoom(): boolean {
     return true
@@ -77,6 +80,7 @@ function make(options: { readonly sizes: readonly number[]; readonly memoryBytes
   ])
   const channel = new Channel()
   const list = new DiskList(channel, new ListMemory(bench.ledger))
+  channel.list = list
   const newCursor = () => {
     const range = { firstSubpartition: 0, lastSubpartition: 0, start: fromBeginning }
     const made = new PartitionCursor({ index: 0, partition, ...range })
@@ -175,6 +179,22 @@ describe('read pipeline', () => {
     pipeline.retry()
     await bench.clock.drive(reading)
     expect(channel.lengths).toEqual([116])
+  })
+
+  it('tells the channel of a cursor that was over before there was memory: its room is free', async () => {
+    const { bench, readAll, pipeline, channel, cursor } = make({
+      sizes: [100],
+      memoryBytes: 1024 * 1024,
+    })
+    const held = bench.ledger.tryAcquire({ purpose: 'read', count: bench.ledger.freeCount('read') })
+    const reading = readAll()
+    await bench.clock.advance(100)
+    cursor.isOver = true
+    for (const buffer of held ?? []) buffer.recycle()
+    pipeline.retry()
+    await bench.clock.drive(reading)
+    expect(bench.disk.reads).toEqual([])
+    expect(channel.plannedBytesWhenTold).toBe(0)
   })
 
   it('lets who waits for a block go when it is closed', async () => {

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import type { PooledBuffer } from '../../../client/common/buffer.ts'
 import type { PartitionListEntry } from '../../../client/protocol/partition-list.ts'
 import type { RegionContent } from './support/memory-partition.ts'
-import { bufferSizeBytes } from './support/memory-partition.ts'
+import { bufferSizeBytes, MemorySegment } from './support/memory-partition.ts'
 import { entryOf, ReadBench } from './support/read-bench.ts'
 
 function sorted(bench: ReadBench, subpartitions: number, sizes: () => number[]): RegionContent {
@@ -122,6 +122,21 @@ describe('read service', () => {
     expect(consumer.partition(1).finish).toEqual({ entryCount: 0, byteCount: 0 })
     await bench.clock.advance(1000)
     bench.expectNothingHeld()
+  })
+
+  it('sends what it has at once when the rest of the list turns out to be empty', async () => {
+    const bench = new ReadBench()
+    const segment = new MemorySegment(0)
+    bench.add(0, 2, [sorted(bench, 2, () => [100])], segment)
+    for (let index = 1; index < 20; index++) {
+      bench.add(index, 2, [{ kind: 'sorted', runs: [[], [bench.payload(10)]] }], segment)
+    }
+    const consumer = bench.open()
+    consumer.view?.addPartitions(Array.from({ length: 20 }, (_, i) => entryOf(i, i, [0, 0])))
+    consumer.view?.end(20)
+    // A body that is not full would wait for more until then.
+    await bench.clock.runUntil(() => consumer.finish !== undefined, { withinMs: 15 })
+    expect(consumer.bodySizes).toHaveLength(1)
   })
 
   it('tells not ready, never written, released and lost apart, and goes on with the others', async () => {
@@ -411,6 +426,25 @@ describe('read service', () => {
     const held = bench.ledger.tryReserve({ purpose: 'control', bytes: free })
     await bench.clock.runUntil(() => consumer.finish !== undefined)
     expect(consumer.finish?.entryCount).toBe(120)
+    held?.release()
+    await bench.clock.advance(1000)
+    bench.expectNothingHeld()
+  })
+
+  it('goes on with one cursor on another disk when all of the first turned out to be empty', async () => {
+    const bench = new ReadBench({ diskCount: 2 })
+    for (const index of [0, 2, 4]) {
+      bench.add(index, 2, [{ kind: 'sorted', runs: [[], [bench.payload(10)]] }])
+    }
+    for (const index of [1, 3, 5]) bench.add(index, 2, [sorted(bench, 2, () => [1000])])
+    const consumer = bench.open()
+    const free = bench.ledger.partBytes('control') - bench.ledger.usedBytes('control')
+    const listBytes = 1000
+    const held = bench.ledger.tryReserve({ purpose: 'control', bytes: free - listBytes })
+    consumer.view?.addPartitions(Array.from({ length: 6 }, (_, i) => entryOf(i, i, [0, 0])))
+    consumer.view?.end(6)
+    await bench.clock.runUntil(() => consumer.finish !== undefined)
+    expect(consumer.finish?.entryCount).toBe(3)
     held?.release()
     await bench.clock.advance(1000)
     bench.expectNothingHeld()

@@ -38,6 +38,8 @@ export interface BenchOptions {
   readonly openFilesMax?: number
   readonly clock?: VirtualClock
   readonly turns?: SweepTurns
+  /** Partitions go to one after the other, by their file order. */
+  readonly diskCount?: number
 }
 
 export class ReadBench {
@@ -46,7 +48,7 @@ export class ReadBench {
   readonly disk: MemoryDisk
   readonly ledger: MemoryLedger
   readonly service: ReadService
-  readonly directory: StorageDirectoryView
+  readonly directories: readonly StorageDirectoryView[]
   readonly partitions = new Map<string, LookupResult>()
   /** What the log says went wrong. */
   readonly errors: string[] = []
@@ -60,13 +62,14 @@ export class ReadBench {
       totalBytes: options.memoryBytes ?? 4 * 1024 * 1024,
       bufferSizeBytes,
     })
-    this.directory = directoryOf(options.kind ?? 'ssd')
+    const { kind = 'ssd', diskCount = 1 } = options
+    this.directories = Array.from({ length: diskCount }, (_, index) => directoryOf(kind, index))
     this.service = new ReadService({
       clock: this.clock,
       logger: this.#logger(),
       store: {
         lookup: (key) => this.partitions.get(String(key.partitionIndex)) ?? { state: 'unknown' },
-        directories: [this.directory],
+        directories: this.directories,
       },
       ledger: this.ledger,
       options: {
@@ -86,7 +89,9 @@ export class ReadBench {
     regions: readonly RegionContent[],
     segment?: MemorySegment,
   ): MapPartition {
-    const partition = memoryPartition(this.disk, this.directory, {
+    const directory = this.directories[Math.floor(fileOrder) % this.directories.length]
+    if (directory === undefined) throw new Error('a bench has a disk')
+    const partition = memoryPartition(this.disk, directory, {
       fileOrder,
       subpartitionCount,
       regions,
@@ -146,10 +151,10 @@ export function entryOf(
   }
 }
 
-function directoryOf(kind: DiskKind): StorageDirectoryView {
+function directoryOf(kind: DiskKind, index: number): StorageDirectoryView {
   return {
-    index: 0,
-    path: '/data',
+    index,
+    path: `/data${String(index)}`,
     kind,
     health: 'healthy',
     limits: { reads: 8, writes: 4 },
