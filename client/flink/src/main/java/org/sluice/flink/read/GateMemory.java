@@ -58,6 +58,15 @@ final class GateMemory {
     divide();
   }
 
+  /** No channel is opened with them now. */
+  void abandonOpening(List<NetworkBuffer> buffers) {
+    synchronized (lock) {
+      reservedForOpening--;
+    }
+    buffers.forEach(NetworkBuffer::recycleBuffer);
+    divide();
+  }
+
   void unregister(ReadChannel channel) {
     synchronized (lock) {
       channels.remove(channel);

@@ -5,7 +5,6 @@ import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import org.sluice.flink.transport.WorkerAddress;
-import org.sluice.flink.transport.WorkerConnection;
 
 /**
  * Everything a gate reads from one worker, through one channel at a time. When the channel is lost
@@ -18,8 +17,8 @@ final class WorkerReader {
   final WorkerAddress worker;
   /** To be listed on the next channel. */
   private final List<InputPartition> waiting = new ArrayList<>();
-  WorkerConnection connection;
-  private long failingSinceNanos;
+  private final Failing unreachable = new Failing();
+  private final Failing busy = new Failing();
   private int failures;
 
   WorkerReader(WorkerAddress worker) {
@@ -47,20 +46,45 @@ final class WorkerReader {
   /** Something of it came. */
   void succeed() {
     failures = 0;
+    unreachable.end();
+    busy.end();
   }
 
-  /** Another failure; answers how long it has been failing. */
-  long fail() {
-    if (failures == 0) {
-      failingSinceNanos = System.nanoTime();
-    }
+  /** It can't be reached; answers for how long. Whether it is busy still is not known. */
+  long failUnreachable() {
     failures++;
-    return TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - failingSinceNanos);
+    return unreachable.forMs();
+  }
+
+  /** It answers, and so can be reached, but it is busy or something is not ready; for how long. */
+  long failBusy() {
+    failures++;
+    unreachable.end();
+    return busy.forMs();
   }
 
   /** How long to wait before the next try. */
   long pauseMs() {
     long full = Math.min(BACK_OFF_MAX_MS, BACK_OFF_FIRST_MS << Math.min(failures - 1, 10));
     return full / 2 + ThreadLocalRandom.current().nextLong(full / 2 + 1);
+  }
+
+  /** Since when something has failed. */
+  private static final class Failing {
+    private boolean hasBegun;
+    private long sinceNanos;
+
+    void end() {
+      hasBegun = false;
+    }
+
+    /** Begins it unless it has begun. */
+    long forMs() {
+      if (!hasBegun) {
+        hasBegun = true;
+        sinceNanos = System.nanoTime();
+      }
+      return TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - sinceNanos);
+    }
   }
 }

@@ -6,8 +6,10 @@ import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import org.apache.flink.metrics.Counter;
 import org.sluice.flink.ShuffleException;
+import org.sluice.flink.transport.WorkerConnection;
 import org.sluice.flink.wire.ErrorCode;
 import org.sluice.flink.wire.Message;
 import org.slf4j.Logger;
@@ -89,18 +91,20 @@ final class WorkerReads {
     if (isStopped || !reader.hasWaiting()) {
       return;
     }
-    services
-        .locator
-        .connect(reader.worker, reader.anyWaiting().key)
-        .whenComplete(
-            (connection, error) ->
-                queue.add(
-                    new GateQueue.Connected(
-                        reader,
-                        connection,
-                        error == null
-                            ? null
-                            : ShuffleException.of(error, ErrorCode.WORKER_UNREACHABLE))));
+    connectionTo(reader)
+        .whenComplete((connection, error) -> queue.add(connected(reader, connection, error)));
+  }
+
+  private CompletableFuture<WorkerConnection> connectionTo(WorkerReader reader) {
+    return services.locator.connect(reader.worker, reader.anyWaiting().key);
+  }
+
+  private static GateQueue.Connected connected(
+      WorkerReader reader, WorkerConnection connection, Throwable error) {
+    return new GateQueue.Connected(
+        reader,
+        connection,
+        error == null ? null : ShuffleException.of(error, ErrorCode.WORKER_UNREACHABLE));
   }
 
   void onConnected(GateQueue.Connected connected) throws IOException {
@@ -118,15 +122,29 @@ final class WorkerReads {
                   + reader.worker));
       return;
     }
-    reader.connection = connected.connection;
+    // So late, that none waits for buffers whose worker can't be reached.
     memory.requestInitial(reader);
   }
 
+  /** Connects again: it waited while others read, and a connection without a channel is closed. */
   void onBuffers(GateQueue.Buffers given) {
     WorkerReader reader = given.reader;
-    ReadChannel channel =
-        new ReadChannel(queue, memory, reader, reader.takeWaiting(), bufferSize);
-    channel.open(reader.connection, given.buffers);
+    CompletableFuture<WorkerConnection> connecting = connectionTo(reader);
+    if (connecting.isDone() && !connecting.isCompletedExceptionally()) {
+      ReadChannel channel =
+          new ReadChannel(queue, memory, reader, reader.takeWaiting(), bufferSize);
+      channel.open(connecting.join(), given.buffers);
+      return;
+    }
+    connecting.whenComplete(
+        (connection, error) -> {
+          if (error == null) {
+            queue.add(given);
+          } else {
+            memory.abandonOpening(given.buffers);
+            queue.add(connected(reader, null, error));
+          }
+        });
   }
 
   void onTold(ReadChannel channel, Message message) throws IOException {
@@ -166,7 +184,7 @@ final class WorkerReads {
             message.text("text") + " (" + partition.descriptor + ")");
     boolean isPutOff =
         error.is(ErrorCode.PARTITION_NOT_READY, ErrorCode.BUSY)
-            && channel.reader.fail() < settings.retryMs;
+            && channel.reader.failBusy() < settings.retryMs;
     if (isPutOff) {
       retries.inc();
       channel.reader.add(partition);
@@ -183,14 +201,13 @@ final class WorkerReads {
   }
 
   private void retryOrFail(WorkerReader reader, ShuffleException error) throws IOException {
-    long failingMs = reader.fail();
-    long limitMs = 0;
+    boolean mayPass = false;
     if (error.is(ErrorCode.WORKER_UNREACHABLE)) {
-      limitMs = settings.unreachableMs;
+      mayPass = reader.failUnreachable() < settings.unreachableMs;
     } else if (error.is(ErrorCode.BUSY, ErrorCode.NO_MANAGER)) {
-      limitMs = settings.retryMs;
+      mayPass = reader.failBusy() < settings.retryMs;
     }
-    if (failingMs >= limitMs) {
+    if (!mayPass) {
       for (InputPartition partition : reader.takeWaiting()) {
         listener.onFailed(partition, error);
       }

@@ -92,6 +92,16 @@ final class GateFixture implements AutoCloseable {
     return gate;
   }
 
+  /** Connections that the process has now. */
+  int connectionCount() {
+    return connections.connectionCount();
+  }
+
+  /** Whether the gate has asked its pool for more than there is. */
+  boolean isWaitingForBuffers() {
+    return pool.getAvailableFuture().getNumberOfDependents() > 0;
+  }
+
   /** Polls without waiting. */
   Optional<BufferOrEvent> poll() throws Exception {
     return gate.pollNext();

@@ -130,6 +130,22 @@ class GateLossTest {
   }
 
   @Test
+  @DisplayName("a worker that is busy when it can be reached again is given the time of a busy one")
+  void busyAfterLosses() throws Exception {
+    f.retryMs = 300;
+    f.input(0, 0);
+    f.open();
+    // With the pauses between them they take longer than that.
+    for (int count = 0; count < 4; count++) {
+      f.opened().cutConnection();
+    }
+    FakeWorker.Frame channel = f.opened();
+    GateFixture.failed(channel, 0, ErrorCode.BUSY.wireCode());
+    GateFixture.end(channel);
+    f.opened();
+  }
+
+  @Test
   @DisplayName("a channel that has credit and is silent for too long is closed and opened again")
   void idle() throws Exception {
     f.idleMs = 1;

@@ -20,6 +20,7 @@ import org.apache.flink.runtime.io.network.api.EndOfPartitionEvent;
 import org.apache.flink.runtime.io.network.api.EndOfSuperstepEvent;
 import org.apache.flink.runtime.io.network.partition.PartitionNotFoundException;
 import org.apache.flink.runtime.io.network.partition.consumer.BufferOrEvent;
+import org.apache.flink.runtime.io.network.partition.consumer.PartitionConnectionException;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.DisplayName;
@@ -453,6 +454,37 @@ class SluiceInputGateTest {
     assertEquals(0, f.worker.frameCount());
     taken.forEach(f.pool::recycle);
     f.opened();
+  }
+
+  @Test
+  @DisplayName("a connection that ends while it waits for buffers is made again, and is no failure")
+  void connectsAgain() throws Exception {
+    f.unreachableMs = 0;
+    f.input(0, 0);
+    f.open();
+    List<MemorySegment> taken = takeAll();
+    f.pollUntil("it waits for them", f::isWaitingForBuffers);
+    f.worker.cutConnections();
+    f.pollUntil("the connection is gone", () -> f.connectionCount() == 0);
+    taken.forEach(f.pool::recycle);
+    f.opened();
+    assertEquals(0, f.metrics.count("readRetries"));
+  }
+
+  @Test
+  @DisplayName("a worker that is gone when there are buffers at last keeps none of them")
+  void goneAfterWaiting() throws Exception {
+    f.unreachableMs = 0;
+    f.failureDelayMs = 0;
+    f.input(0, 0);
+    f.open();
+    List<MemorySegment> taken = takeAll();
+    f.pollUntil("it waits for them", f::isWaitingForBuffers);
+    f.worker.close();
+    f.pollUntil("the connection is gone", () -> f.connectionCount() == 0);
+    taken.forEach(f.pool::recycle);
+    f.failure(PartitionConnectionException.class);
+    closeFromElsewhere();
   }
 
   private List<MemorySegment> takeAll() {
