@@ -244,14 +244,9 @@ export class DataStore {
     for (const { place, facts } of recovered.partitions) {
       const kept = this.#keptIndexes.of(facts.key.jobId)
       const partition = this.#newPartition(directory, { place, facts, kept })
-      const text = keyTextOf(facts.key)
       directory.addPartition(place.byteLength)
-      if (this.#registry.get(text) === undefined) {
-        this.#registry.set(text, { state: 'committed', partition })
-      } else {
-        // One commit failed for its client and the next was made on another disk.
-        this.#releaser.release(partition)
-      }
+      const needless = this.#registry.adopt(partition)
+      if (needless !== undefined) this.#releaser.release(needless)
     }
     for (const key of recovered.released) {
       this.#memory.remember(keyTextOf(key), { state: 'released' })

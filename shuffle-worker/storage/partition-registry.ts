@@ -6,6 +6,7 @@
 
 import type { ErrorCode } from '../../client/common/errors.ts'
 import {
+  compareAllocations,
   partitionKeyText,
   type AllocationId,
   type PartitionKey,
@@ -49,6 +50,21 @@ export class PartitionRegistry {
     this.delete(key)
     this.#entries.set(key, entry)
     this.#counts[entry.state] += 1
+  }
+
+  /**
+   * One that a start has found. Of two with one key, on different disks, the commit of the first failed
+   * for its client and the next was answered: the later allocation stays. Returns the other, if there is.
+   */
+  adopt(partition: StoredPartition): StoredPartition | undefined {
+    const text = keyTextOf(partition.key)
+    const entry = this.#entries.get(text)
+    const other = entry?.state === 'committed' ? entry.partition : undefined
+    if (other !== undefined && compareAllocations(other.allocation, partition.allocation) >= 0) {
+      return partition
+    }
+    this.set(text, { state: 'committed', partition })
+    return other
   }
 
   delete(key: PartitionKeyText): void {

@@ -441,6 +441,38 @@ describe('a data store of several disks', () => {
     }
     await virtual.drive(writePartition(many, partitionOf(91, 1000)))
   })
+
+  it.each(['/hdd-1', '/hdd-2'])(
+    'keeps the commit that was answered, of two of one key, when %s answers last',
+    async (slow) => {
+      const many = await virtual.drive(
+        openStore(virtual.start('other'), options, twoDisks.slice(1)),
+      )
+      const disk = virtual.disk('other')
+      const error = { kind: 'error', code: 'EACCES' } as const
+      const faults = [
+        disk.inject({ operation: 'write', path: /journal/, times: 1, fault: error }),
+        disk.inject({ operation: 'unlink', path: /partitions/, fault: error }),
+      ]
+      const unanswered = partitionOf(1, 1000)
+      await expect(virtual.drive(writePartition(many, unanswered))).rejects.toThrow(/failed/)
+      await virtual.clock.runUntil(() => many.store.lookup(large.key).state === 'unknown')
+      for (const each of faults) each.remove()
+      const answered = { ...partitionOf(1, 900), allocation: allocationOf(2) }
+      await virtual.drive(writePartition(many, answered))
+      expect(disk.filesBelow('/').filter((path) => path.endsWith('.data'))).toHaveLength(2)
+      await virtual.drive(many.store.close())
+      disk.inject({ operation: 'list', path: slow, fault: { kind: 'slow', delayMs: 50 } })
+      const again = await virtual.drive(
+        openStore(virtual.start('other'), options, twoDisks.slice(1)),
+      )
+      const found = again.store.lookup(answered.key)
+      if (found.state !== 'committed') return expect.unreachable(found.state)
+      expect(await virtual.drive(readEntries(found.partition))).toEqual(entriesOf(answered))
+      await virtual.clock.advance(100)
+      expect(disk.filesBelow('/').filter((path) => path.endsWith('.data'))).toHaveLength(1)
+    },
+  )
 })
 
 describe('the memory of small partitions', () => {
