@@ -12,6 +12,7 @@ import type { AllocationId, PartitionKey } from '../../client/common/ids.ts'
 import type { Logger } from '../../client/common/log.ts'
 import { entryHeaderLength } from '../../client/protocol/entry.ts'
 import type { MemoryLedger, Reservation } from '../memory/memory-ledger.ts'
+import { isDiskFull } from './disk-operation.ts'
 import type { HeldPartitions } from './held-partitions.ts'
 import type { PartitionPlace } from './journal-records.ts'
 import type { KeptIndex, KeptIndexes } from './kept-indexes.ts'
@@ -279,19 +280,14 @@ export class OpenWrite implements PartitionWriter {
     if (this.#failure !== undefined) return this.#failure
     assert(!this.#isCommitted, 'a committed write does not fail')
     this.#failure = error
-    if (isShuffleError(error, 'NO_SPACE')) this.#noteNoSpace()
+    if (isDiskFull(error)) this.directory.space.refused(this.#region?.reservedBytes ?? 1)
+    if (isShuffleError(error, 'NO_SPACE')) this.directory.noteSpace()
     this.#rowMemory?.release()
     this.#rowMemory = undefined
     this.#kept?.drop()
     this.#target.fail(error)
     this.#deletion = this.#delete(error)
     return error
-  }
-
-  /** The file system may have known before us. */
-  #noteNoSpace(): void {
-    this.directory.space.refused(this.#region?.reservedBytes ?? 1)
-    this.directory.noteSpace()
   }
 
   async #delete(failure: Error): Promise<void> {

@@ -74,15 +74,24 @@ export class SpaceAccount {
     const availableBytes = this.#availableBytes()
     if (bytes > availableBytes) {
       const refusedBytes = Math.min(bytes, this.#refusedBytesMax())
-      if (availableBytes < 2 * refusedBytes) this.refused(refusedBytes)
+      if (availableBytes < 2 * refusedBytes) this.#refuse(refusedBytes)
       return false
     }
     this.#reservedBytes += bytes
     return true
   }
 
-  /** The file system said that it has no room: believe it until there is twice as much. */
+  /**
+   * The file system said that it has no room: believe it, whatever was counted, until it says otherwise
+   * at a sample or twice as much was freed.
+   */
   refused(bytes: number): void {
+    this.#sampledFreeBytes = Math.min(this.#sampledFreeBytes, this.#consumedBytes)
+    this.#refuse(bytes)
+  }
+
+  /** Closed until there is twice as much. */
+  #refuse(bytes: number): void {
     this.#refusedBytes = Math.max(this.#refusedBytes, Math.min(bytes, this.#refusedBytesMax()), 1)
   }
 

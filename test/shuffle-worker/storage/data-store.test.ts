@@ -274,6 +274,21 @@ describe('a data store', () => {
     await virtual.drive((await open(partitionOf(9, 1))).abort())
   })
 
+  it('believes a file system that is full before the next sample, and says so once', async () => {
+    virtual.disk().put('/data/of-others', Buffer.alloc(50_000))
+    virtual.disk().setCapacity('/data', 52_000)
+    await expect(write(large)).rejects.toMatchObject({ code: 'NO_SPACE' })
+    await virtual.clock.advance(100)
+    await expect(open(partitionOf(8, 1))).rejects.toMatchObject({ code: 'NO_SPACE' })
+    const toldFull = () =>
+      changes.flatMap((each) => (each.kind === 'directory' ? [each.status.isFull] : []))
+    expect(toldFull()).toEqual([true])
+    virtual.disk().setCapacity('/data', 10_000_000)
+    await virtual.clock.advance(10_001)
+    expect(toldFull()).toEqual([true, false])
+    await write(large)
+  })
+
   it('gives the space of a failed write back when the disk ends in its middle', async () => {
     virtual.disk().inject({
       operation: 'write',

@@ -78,9 +78,17 @@ describe('the space account', () => {
 
   it('is full when the file system says so, whatever was counted', () => {
     const account = newAccount(100)
-    account.refused(80)
+    account.tryReserve(10)
+    account.written(10)
+    account.refused(30)
+    expect(account.availableBytes).toBe(0)
+    account.freed(50)
+    expect(account.availableBytes).toBe(50)
     expect(account.isFull).toBe(true)
-    account.freed(60)
+    account.freed(10)
+    expect(account.isFull).toBe(false)
+    account.refused(30)
+    account.beginSample()({ freeBytes: 60, totalBytes: 1000 })
     expect(account.isFull).toBe(false)
   })
 
