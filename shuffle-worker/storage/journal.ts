@@ -9,13 +9,15 @@
 import { crc32 } from '@node-rs/crc32'
 import type { Logger } from '../../client/common/log.ts'
 import { ShuffleError } from '../../client/common/errors.ts'
+import type { PartitionKey } from '../../client/common/ids.ts'
 import { ByteReader, ByteWriter } from './byte-codec.ts'
-import { systemCodeOf } from './disk-operation.ts'
+import { isDiskFull, systemCodeOf } from './disk-operation.ts'
 import {
   decodeJournalRecord,
   encodeJournalRecord,
   JournalState,
   type JournalRecord,
+  type PartitionPlace,
 } from './journal-records.ts'
 import type { QueuedDisk, QueuedFile } from './queued-disk.ts'
 
@@ -68,6 +70,20 @@ export class Journal {
     })
   }
 
+  /**
+   * {@link append}s that a partition was told to release. That stays so: what can't be written now, on a
+   * full disk for one, is part of {@link state} all the same, so the next file says it.
+   */
+  async release(place: PartitionPlace, key: PartitionKey): Promise<void> {
+    const record = { type: 'released', place, key } as const
+    try {
+      await this.append(record, { sync: false })
+    } catch (error) {
+      this.state.apply(record)
+      throw error
+    }
+  }
+
   /** Replaces the file by what {@link state} says. */
   async rewrite(): Promise<void> {
     const { disk, newPath, path, directory } = this.#settings
@@ -83,6 +99,8 @@ export class Journal {
       await disk.syncDirectory(directory)
     } catch (error) {
       file.closeQuietly()
+      // What there was no room for leaves it to others.
+      if (isDiskFull(error)) await disk.unlink(newPath).catch(() => undefined)
       throw error
     }
     this.#file = file
@@ -254,6 +272,7 @@ function encodeAll(records: readonly JournalRecord[]): Uint8Array {
   return writer.bytes
 }
 
-export function ignoreMissing(error: unknown): void {
+export function ignoreMissing(error: unknown): undefined {
   if (systemCodeOf(error) !== 'ENOENT') throw error
+  return undefined
 }

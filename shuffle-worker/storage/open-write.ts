@@ -187,8 +187,7 @@ export class OpenWrite implements PartitionWriter {
       await journal.append({ type: 'committed', place, facts }, { sync: durability === 'sync' })
       if (this.#failure !== undefined) {
         // Told to release while the journal was written: it must not come back after a restart.
-        const released = { type: 'released', place, key: this.key } as const
-        await journal.append(released, { sync: false }).catch(() => undefined)
+        await journal.release(place, this.key).catch(() => undefined)
         await this.#deletion
         if (place.kind === 'file') journal.state.forgetFile(place.ordinal)
       }

@@ -47,11 +47,9 @@ export class PartitionReleaser {
   async #release(partition: StoredPartition): Promise<void> {
     const { clock, logger, readersTimeoutMs } = this.#settings
     const { directory, place, key } = partition
-    const journalled = directory.journal
-      .append({ type: 'released', place, key }, { sync: false })
-      .catch((error: unknown) => {
-        logger.warn({ ...key, error }, 'a release could not be noted in the journal')
-      })
+    const journalled = directory.journal.release(place, key).catch((error: unknown) => {
+      logger.warn({ ...key, error }, 'a release could not be noted in the journal')
+    })
     await partition.release({ clock, timeoutMs: readersTimeoutMs })
     await journalled
     await this.#inTurn(partition)

@@ -118,6 +118,19 @@ describe('a journal', () => {
     expect(virtual.disk().filesBelow('/data')).toEqual([path])
   })
 
+  it('leaves nothing of a new file for which there was no room', async () => {
+    await virtual.drive(append(1))
+    const before = virtual.disk().contentOf(path)
+    virtual.disk().setCapacity('/data', (before?.byteLength ?? 0) + 20)
+    await expect(virtual.drive(append(2))).rejects.toMatchObject({ code: 'NO_SPACE' })
+    await expect(virtual.drive(append(3))).rejects.toMatchObject({ code: 'NO_SPACE' })
+    expect(virtual.disk().filesBelow('/data')).toEqual([path])
+    expect(await replayedOrdinals()).toEqual([1])
+    virtual.disk().setCapacity('/data', 10_000)
+    await virtual.drive(append(4))
+    expect(await replayedOrdinals()).toEqual([1, 4])
+  })
+
   it('is rewritten when most of it is history', async () => {
     const place = { kind: 'file', ordinal: 1, offset: 0, byteLength: 5 } as const
     const round = async () => {

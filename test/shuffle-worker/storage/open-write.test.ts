@@ -137,7 +137,17 @@ describe('an open write', () => {
     await expectNothingLeft()
   })
 
-  it('does not come back when it is released while the journal is written', async () => {
+  it.each([
+    ['is written', 0],
+    ['is written, and then takes no more', 1],
+  ])('does not come back when it is released while the journal %s', async (_, times) => {
+    virtual.disk().inject({
+      operation: 'write',
+      path: /journal/,
+      after: 1,
+      times,
+      fault: { kind: 'error', code: 'ENOSPC' },
+    })
     await virtual.drive(write.startRegion(region))
     await virtual.drive(write.append(fillBuffers(ledger, entries)))
     await virtual.drive(write.finishRegion(regionTotals))

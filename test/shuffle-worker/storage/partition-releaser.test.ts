@@ -44,6 +44,28 @@ describe('the release of many partitions', () => {
     expect(again.store.list()).toEqual([])
   })
 
+  it.each([
+    ['files', 1000],
+    ['records of a segment', 40],
+  ])('holds when the journal of a full disk could not take it: %s', async (_, payloadBytes) => {
+    const { virtual, fixture } = await releaseAll(payloadBytes, (world) => {
+      world.disk().inject({
+        operation: 'write',
+        path: /journal/,
+        times: 1,
+        fault: { kind: 'error', code: 'ENOSPC' },
+      })
+    })
+    const { journal } = fixture.store.directories[0] ?? expect.unreachable()
+    expect(journal.state.committed.size).toBe(0)
+    const kept = partitionOf(90, payloadBytes)
+    await virtual.drive(writePartition(fixture, kept))
+    virtual.main.kill()
+    const again = await virtual.drive(openStore(virtual.start('main')))
+    expect(again.store.list().map((each) => each.key)).toEqual([kept.key])
+    expect(again.store.lookup(partitionOf(0, payloadBytes).key)).toEqual({ state: 'unknown' })
+  })
+
   it('lets small ones go with their segment, at the latest with the next start', async () => {
     const { virtual, fixture } = await releaseAll(40, () => undefined)
     await virtual.drive(fixture.store.close())
