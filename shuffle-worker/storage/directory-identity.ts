@@ -1,5 +1,7 @@
 // Who a data directory belongs to: one small checksummed text file with the worker, the cluster and
-// the epoch counter. Replaced as a whole and synced, so that it is always one or the other.
+// the epoch counter. Replaced as a whole and synced, so that it is always one or the other. Where there
+// is no room for a second it is written over: it is the same but for the epoch, within one sector, and
+// what a full disk holds is served on.
 
 import { crc32 } from '@node-rs/crc32'
 import { ShuffleError } from '../../client/common/errors.ts'
@@ -11,7 +13,7 @@ import {
 } from '../../client/common/ids.ts'
 import { corrupt } from './byte-codec.ts'
 import type { DirectoryLayout } from './directory-layout.ts'
-import { systemCodeOf } from './disk-operation.ts'
+import { isDiskFull, systemCodeOf } from './disk-operation.ts'
 import { ignoreMissing } from './journal.ts'
 import type { QueuedDisk, QueuedFile } from './queued-disk.ts'
 
@@ -76,22 +78,36 @@ export async function readIdentity(
   }
 }
 
-/** Durable when it resolves. */
+/** Durable when it resolves. NO_SPACE only in a directory that is new. */
 export async function writeIdentity(
   disk: QueuedDisk,
   layout: DirectoryLayout,
   identity: DirectoryIdentity,
 ): Promise<void> {
+  const bytes = encodeIdentity(identity)
   await disk.unlink(layout.identityNew).catch(ignoreMissing)
-  const file = await disk.open(layout.identityNew, 'create')
   try {
-    await file.write([encodeIdentity(identity)], 0).result
+    await writeWhole(await disk.open(layout.identityNew, 'create'), bytes)
+  } catch (error) {
+    if (!isDiskFull(error)) throw error
+    await disk.unlink(layout.identityNew).catch(ignoreMissing)
+    const present = await disk.open(layout.identity, 'update').catch(ignoreMissing)
+    if (present === undefined) throw error
+    // Never shorter than what it says now: its epoch is higher.
+    await writeWhole(present, bytes)
+    return
+  }
+  await disk.rename(layout.identityNew, layout.identity)
+  await disk.syncDirectory(layout.path)
+}
+
+async function writeWhole(file: QueuedFile, bytes: Uint8Array): Promise<void> {
+  try {
+    await file.write([bytes], 0).result
     await file.sync()
   } finally {
     await file.close()
   }
-  await disk.rename(layout.identityNew, layout.identity)
-  await disk.syncDirectory(layout.path)
 }
 
 function checksumText(text: string): string {

@@ -84,7 +84,7 @@ class Recovery {
       { disk, directory: layout.path, path: layout.journal, newPath: layout.journalNew, logger },
       state,
     )
-    await journal.rewrite()
+    await this.#rewrite(journal)
     return {
       journal,
       partitions: [...state.committed.values()],
@@ -92,6 +92,20 @@ class Recovery {
       lost: this.#lost,
       released: this.#released,
       ordinalMax: this.#ordinalMax,
+    }
+  }
+
+  /**
+   * A full disk keeps the old one, from which the next start comes to the same; the first record that
+   * there is room for begins the new one.
+   */
+  async #rewrite(journal: Journal): Promise<void> {
+    try {
+      await journal.rewrite()
+    } catch (error) {
+      if (!isShuffleError(error, 'NO_SPACE')) throw error
+      const { layout, logger } = this.#settings
+      logger.warn({ path: layout.journal, error }, 'a full disk has no room for a new journal')
     }
   }
 

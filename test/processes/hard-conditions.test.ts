@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, unlinkSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -82,28 +82,35 @@ describe('a process that is stopped and goes on', () => {
   })
 })
 
+/** One worker on a file system of 4 MiB; undefined, and said, where none can be mounted. */
+async function startOnSmallFileSystem() {
+  if (!isRoot) {
+    process.stdout.write('NOT RUN: a full file system; mounting a small one needs root\n')
+    return undefined
+  }
+  const on = new TestCluster({
+    workers: 1,
+    managerOptions: ['--min-free-space=0'],
+    workerOptions: ['--min-reserved-space=0'],
+  })
+  cluster = on
+  const directory = join(on.directory, 'worker-0')
+  mkdirSync(directory)
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', directory])
+  undo.push(async () => {
+    await on.worker(0).kill()
+    execFileSync('umount', [directory])
+  })
+  await on.manager.start()
+  on.worker(0).addArguments(['--manager', on.managerUrl])
+  await on.worker(0).start()
+  return { on, directory }
+}
+
 describe('a full file system', () => {
   it('fails the write by name, keeps what is committed, and takes writes again when there is room', async () => {
-    if (!isRoot) {
-      process.stdout.write('NOT RUN: a full file system; mounting a small one needs root\n')
-      return
-    }
-    const on = new TestCluster({
-      workers: 1,
-      managerOptions: ['--min-free-space=0'],
-      workerOptions: ['--min-reserved-space=0'],
-    })
-    cluster = on
-    const directory = join(on.directory, 'worker-0')
-    mkdirSync(directory)
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', directory])
-    undo.push(async () => {
-      await on.worker(0).kill()
-      execFileSync('umount', [directory])
-    })
-    await on.manager.start()
-    on.worker(0).addArguments(['--manager', on.managerUrl])
-    await on.worker(0).start()
+    const { on } = (await startOnSmallFileSystem()) ?? {}
+    if (on === undefined) return
     await using client = await EmbeddedClient.start({ managerUrl: on.managerUrl })
     const { descriptors, expected } = await writeSome(client, 1, 500)
     const large = await client.allocate(1, subpartitions)
@@ -118,6 +125,26 @@ describe('a full file system', () => {
       return next
     })
     expect(await client.read([again], whole)).toHaveLength(40)
+  })
+
+  it('loses nothing when a worker starts on it that others have filled', async () => {
+    const { on, directory } = (await startOnSmallFileSystem()) ?? {}
+    if (on === undefined || directory === undefined) return
+    await using client = await EmbeddedClient.start({ managerUrl: on.managerUrl })
+    const { descriptors, expected } = await writeSome(client, 3, 100)
+    await on.worker(0).kill()
+    const others = join(directory, 'of-others')
+    expect(() => {
+      writeFileSync(others, Buffer.alloc(5_000_000))
+    }).toThrow(/ENOSPC/)
+    await on.worker(0).start()
+    expect((await client.read(descriptors, whole)).sort()).toEqual(expected)
+    unlinkSync(others)
+    const more = await client.allocate(3, subpartitions)
+    await client.write(more, recordsOf(3, 10))
+    await on.worker(0).kill()
+    await on.worker(0).start()
+    expect(await client.read([more], whole)).toHaveLength(40)
   })
 })
 

@@ -39,6 +39,24 @@ describe('the identity of a data directory', () => {
     expect(virtual.disk().filesBelow('/data')).toEqual(['/data/identity'])
   })
 
+  it('is written over where there is no room for a second; a new one is refused there', async () => {
+    const disk = newQueuedDisk(virtual.main)
+    await virtual.drive(writeIdentity(disk, layout, identity))
+    const length = encodeIdentity(identity).byteLength
+    virtual.disk().setCapacity('/data', length + 10)
+    await virtual.drive(writeIdentity(disk, layout, { ...identity, workerEpoch: 42 }))
+    virtual.disk().crash('drop')
+    const again = newQueuedDisk(virtual.start('main'))
+    expect(await virtual.drive(readIdentity(again, layout))).toMatchObject({ workerEpoch: 42 })
+    expect(virtual.disk().filesBelow('/data')).toEqual(['/data/identity'])
+    await virtual.drive(again.unlink(layout.identity))
+    virtual.disk().setCapacity('/data', 10)
+    await expect(virtual.drive(writeIdentity(again, layout, identity))).rejects.toMatchObject({
+      code: 'NO_SPACE',
+    })
+    expect(virtual.disk().filesBelow('/data')).toEqual([])
+  })
+
   it('is refused when any byte of it is damaged or missing', () => {
     const bytes = Buffer.from(encodeIdentity(identity))
     for (let at = 0; at < bytes.byteLength; at += 1) {

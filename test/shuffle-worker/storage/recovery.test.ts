@@ -1,5 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { callsOfALife, endAtEachCall, ends, endTwice, variants } from './support/crash-lives.ts'
+import {
+  callsOfALife,
+  endAtEachCall,
+  ends,
+  endStartOnFullDiskAtEachCall,
+  endTwice,
+  variants,
+} from './support/crash-lives.ts'
 
 describe.each(variants)('recovery of partitions in %s', (name, variant) => {
   it('is looked at around every kind of call that creates, writes, finishes, releases or orders', async () => {
@@ -26,6 +33,10 @@ describe.each(variants)('recovery of partitions in %s', (name, variant) => {
   it.each(ends)('finds exactly the committed ones wherever the worker is %s', async (end) => {
     await endAtEachCall(variant, end, 'before')
     await endAtEachCall(variant, end, 'after')
+  })
+
+  it('finds all on a full disk, wherever a start on it has ended', async () => {
+    await endStartOnFullDiskAtEachCall(variant)
   })
 
   // Some calls of the first life, other ones in each variant; test/large has them all.

@@ -247,6 +247,42 @@ export async function endAtEachCall(
   }
 }
 
+/**
+ * The same for a start on a disk that others have filled: wherever it ends, the next start on it has all,
+ * and so has the one after, when there is room again.
+ */
+export async function endStartOnFullDiskAtEachCall(variant: Variant): Promise<void> {
+  const options = { durability: variant.durability, smallPartitionBytesMax }
+  for (let operation = 1; ; operation += 1) {
+    const virtual = new VirtualWorld({ seed: operation })
+    const kept = [1, 2, 3].map((index) => partitionOfVariant(index, variant))
+    const first = await virtual.drive(openStore(virtual.main, options))
+    for (const each of kept) await virtual.drive(writePartition(first, each))
+    virtual.main.kill()
+    virtual.disk().setCapacity('/data', 1)
+    const isDead = await dieAt(virtual, operation, 'before', async (process) => {
+      const { store } = await openStore(process, options)
+      await store.close()
+    })
+    if (variant.durability === 'sync') virtual.disk().crash('drop')
+    for (const capacity of [1, 1_000_000]) {
+      virtual.disk().setCapacity('/data', capacity)
+      const process = virtual.start('main')
+      const fixture = await virtual.drive(openStore(process, options))
+      const contents = await virtual.drive(contentsOf(fixture))
+      expect(contents.size).toBe(kept.length)
+      for (const each of kept) {
+        const found = contents.get(partitionKeyText(each.key))
+        expect(found?.equals(entriesOf(each))).toBe(true)
+      }
+      expect(fixture.store.workerEpoch).toBeGreaterThan(first.store.workerEpoch)
+      process.kill()
+      await virtual.clock.settle()
+    }
+    if (!isDead) return
+  }
+}
+
 /** The same twice in a row: the life after the first end is itself ended at each of its calls. */
 export async function endTwice(
   variant: Variant,
