@@ -3,7 +3,7 @@
 
 import { request } from 'undici'
 import { ShuffleError } from '../client/index.ts'
-import { errorTable, type ErrorCode } from '../client/common/errors.ts'
+import { isErrorCode } from '../client/common/errors.ts'
 import { managerApi } from '../client/manager/api.ts'
 import type { WorkerSummary } from '../client/manager/api-workers.ts'
 import type { ManagerClient } from '../client/manager/manager-client.ts'
@@ -78,9 +78,9 @@ export async function callProcess<T>(
   const content = parse(text)
   if (status < 400 && content !== undefined) return content as T
   const { error } = (content ?? {}) as { readonly error?: { code?: string; message?: string } }
-  const code = error?.code !== undefined && error.code in errorTable ? error.code : 'PROTOCOL'
+  const code = error?.code !== undefined && isErrorCode(error.code) ? error.code : 'PROTOCOL'
   const reason = error?.message ?? `status ${status} and no error that is known`
-  throw new ShuffleError(code as ErrorCode, `${process.name}: ${reason}`)
+  throw new ShuffleError(code, `${process.name}: ${reason}`)
 }
 
 /** The manager and every worker that it knows and has not given up. */

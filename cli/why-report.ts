@@ -1,7 +1,7 @@
 // What the manager's events say about one job: for each lost partition and each failed attempt which
 // worker it was, when, what happened, who noticed and who was told; and where the job's time goes.
 
-import { errorTable, type ErrorCode } from '../client/common/errors.ts'
+import { errorTable, isErrorCode } from '../client/common/errors.ts'
 import type { EventRecord, JobSummary } from '../client/manager/api-workers.ts'
 import { humanBytes, humanDuration, textTable } from './text-table.ts'
 
@@ -94,7 +94,9 @@ function lossOf(event: EventRecord, tellings: readonly EventRecord[]): Loss {
 
 function failureOf(event: EventRecord): FailedAttempt {
   const code = textOf(event, 'code')
-  const known = code in errorTable ? errorTable[code as ErrorCode] : undefined
+  const meaning = isErrorCode(code)
+    ? errorTable[code].about
+    : 'a code that this version does not know'
   return {
     wallMs: event.wallMs,
     dataSetId: textOf(event, 'dataSetId'),
@@ -102,7 +104,7 @@ function failureOf(event: EventRecord): FailedAttempt {
     attemptId: textOf(event, 'attemptId'),
     workerId: textOf(event, 'workerId'),
     code,
-    meaning: known?.about ?? 'a code that this version does not know',
+    meaning,
   }
 }
 

@@ -162,6 +162,11 @@ export const errorTable = {
 
 export type ErrorCode = keyof typeof errorTable
 
+/** Whether a peer's word is a code that this version knows. */
+export function isErrorCode(text: string): text is ErrorCode {
+  return Object.hasOwn(errorTable, text)
+}
+
 /** Ids and figures of an error as fields, never only in its prose. */
 export type ErrorFields = Readonly<Record<string, string | number | boolean | undefined>>
 

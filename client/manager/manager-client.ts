@@ -4,7 +4,7 @@
 import { setMaxListeners } from 'node:events'
 import type { Static } from 'typebox'
 import { sleep } from '../common/clock.ts'
-import { ShuffleError, errorTable, isShuffleError, type ErrorCode } from '../common/errors.ts'
+import { ShuffleError, isErrorCode, isShuffleError, type ErrorCode } from '../common/errors.ts'
 import {
   parseWorkerId,
   type AttemptId,
@@ -332,7 +332,7 @@ function errorOf(status: number, content: unknown): ShuffleError {
   if (error === undefined || typeof error.message !== 'string') {
     return malformed(`status ${String(status)} without an error in its body`)
   }
-  const code = Object.hasOwn(errorTable, error.code) ? (error.code as ErrorCode) : 'PROTOCOL'
+  const code = isErrorCode(error.code) ? error.code : 'PROTOCOL'
   return new ShuffleError(code, error.message, { fields: { ...error.fields } })
 }
 

@@ -85,6 +85,15 @@ export class JobLists {
     return job
   }
 
+  /**
+   * Whether a client with this epoch may end the job: its holder, and while nobody has registered here
+   * all but those that were followed by another. Throws JOB_UNKNOWN or SUPERSEDED.
+   */
+  checkMayEnd(job: JobRecord, jobEpoch: number): void {
+    checkNotSuperseded(job, jobEpoch)
+    if (job.clientId !== undefined) this.held(job.jobId, jobEpoch)
+  }
+
   /** One page of the list; with the last one the job is judged. */
   report(job: JobRecord, page: Report, nowMs: number): void {
     const report = reportUnderWay(job, page)
@@ -173,11 +182,7 @@ export class JobLists {
   /** The epoch that the client has, if it has one that still counts. */
   #epochFor(job: JobRecord, { clientId, jobEpoch }: Registration): number | undefined {
     const isHolder = job.clientId === clientId
-    if (jobEpoch !== undefined && jobEpoch < job.leastEpoch) {
-      throw new ShuffleError('SUPERSEDED', `another client took job ${job.jobId} over`, {
-        fields: { jobId: job.jobId, jobEpoch, leastEpoch: job.leastEpoch },
-      })
-    }
+    if (jobEpoch !== undefined) checkNotSuperseded(job, jobEpoch)
     if (jobEpoch !== undefined && (jobEpoch > job.jobEpoch || isHolder)) return jobEpoch
     return isHolder && job.state === 'registered' ? job.jobEpoch : undefined
   }
@@ -264,6 +269,14 @@ export class JobLists {
       this.#ledger.lose(missing, record, { cause, detector: 'lists' })
     }
   }
+}
+
+/** Throws SUPERSEDED when a later client than one with this epoch is known. */
+function checkNotSuperseded({ jobId, leastEpoch }: JobRecord, jobEpoch: number): void {
+  if (jobEpoch >= leastEpoch) return
+  throw new ShuffleError('SUPERSEDED', `another client took job ${jobId} over`, {
+    fields: { jobId, jobEpoch, leastEpoch },
+  })
 }
 
 /** Throws RESYNC when the page is neither the next one nor the last one again. */

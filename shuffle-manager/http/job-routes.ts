@@ -1,13 +1,13 @@
 // Calls of job masters about their jobs.
 
 import type { FastifyInstance } from 'fastify'
-import { errorTable, isShuffleError } from '../../client/common/errors.ts'
+import { isErrorCode, isShuffleError } from '../../client/common/errors.ts'
 import type { JobId } from '../../client/common/ids.ts'
 import { managerApi } from '../../client/manager/api.ts'
 import type { JobBeat, JobBeatAnswer } from '../../client/manager/api-jobs.ts'
 import { jobPoll, type Cluster } from '../cluster/cluster.ts'
 import type { ManagerMetrics } from '../manager-metrics.ts'
-import { numberOf, registerCall } from './route-registration.ts'
+import { registerCall } from './route-registration.ts'
 
 /** Longest wait that a caller may ask for: its silence must be noticed. */
 export const pollWaitMaxMs = 60_000
@@ -57,9 +57,7 @@ export function registerJobRoutes(
     const jobId = params.jobId as JobId
     const job = cluster.jobs.get(jobId)
     if (job === undefined || job.state === 'ending') return { releasedCount: 0 }
-    if (query.jobEpoch !== undefined && job.clientId !== undefined) {
-      jobLists.held(jobId, numberOf(query.jobEpoch, 0))
-    }
+    if (query.jobEpoch !== undefined) jobLists.checkMayEnd(job, Number(query.jobEpoch))
     cluster.events.add({ type: 'job-deleted', jobId })
     return { releasedCount: jobLists.end(job) }
   })
@@ -73,7 +71,7 @@ export function registerJobRoutes(
       for (const failure of body.failures) {
         cluster.events.add({ type: 'client-report', jobId: job.jobId, ...failure })
         // A newer client may know codes that this manager doesn't.
-        if (failure.code in errorTable) metrics.clientReports.inc({ code: failure.code })
+        if (isErrorCode(failure.code)) metrics.clientReports.inc({ code: failure.code })
       }
       return {}
     },

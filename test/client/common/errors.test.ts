@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import {
   errorCodeOfWire,
   errorTable,
+  isErrorCode,
   isShuffleError,
   ShuffleError,
 } from '../../../client/common/errors.ts'
@@ -41,6 +42,11 @@ test('exactly what asks for the same call again is retryable', () => {
   const retryable = codes.filter((code) => errorTable[code].isRetryable)
   const asking = codes.filter((code) => /^(retry|register)/.test(errorTable[code].action))
   expect(retryable).toEqual(asking)
+})
+
+test('a code is told from any other word', () => {
+  expect(codes.every(isErrorCode)).toBe(true)
+  expect(['NOVELTY', '', 'toString', '__proto__'].some(isErrorCode)).toBe(false)
 })
 
 test('an error is told from others by class and by code', () => {

@@ -94,6 +94,15 @@ test('deleting a job is idempotent, and not for those who lost it', async () => 
   expect((await call('DELETE', '/v1/jobs/nobody')).body).toEqual({ releasedCount: 0 })
 })
 
+test('a job that nobody has registered here is not ended by a client that was followed by another', async () => {
+  const { call, state } = await managerApp()
+  state.register('w1', [reported([key(0)], 'committed', { jobEpoch: 500 })])
+  const remove = (jobEpoch: number) => call('DELETE', `/v1/jobs/job?jobEpoch=${String(jobEpoch)}`)
+  expect(await remove(499)).toMatchObject({ body: { error: { code: 'SUPERSEDED' } } })
+  expect(state.state(key(0))).toBe('committed')
+  expect((await remove(500)).body).toEqual({ releasedCount: 1 })
+})
+
 test("clients' reports become events and counters, and their sums the job's", async () => {
   const { call, state, registry } = await withJob()
   const failure = {
@@ -104,7 +113,8 @@ test("clients' reports become events and counters, and their sums the job's", as
     code: 'DATA_CORRUPT',
   }
   const unknown = { ...failure, code: 'OF_A_LATER_VERSION' }
-  const body = { failures: [failure, unknown], timeInStateMs: { credit: 12.5 } }
+  const inherited = { ...failure, code: 'toString' }
+  const body = { failures: [failure, unknown, inherited], timeInStateMs: { credit: 12.5 } }
   expect((await call('POST', '/v1/jobs/job/reports', body)).status).toBe(200)
   await call('POST', '/v1/jobs/job/reports', { failures: [], timeInStateMs: { credit: 1 } })
   expect((await call('GET', '/v1/events')).body).toMatchObject({
@@ -112,11 +122,12 @@ test("clients' reports become events and counters, and their sums the job's", as
       { type: 'job-registered' },
       { type: 'client-report', jobId: 'job', ...failure },
       { type: 'client-report', jobId: 'job', ...unknown },
+      { type: 'client-report', jobId: 'job', ...inherited },
     ],
   })
   const text = await registry.metrics()
   expect(text).toContain('sluice_manager_client_reports_total{code="DATA_CORRUPT"} 1')
-  expect(text).not.toContain('OF_A_LATER_VERSION')
+  expect(text).not.toMatch(/OF_A_LATER_VERSION|toString/)
   expect((await call('GET', '/v1/jobs')).body).toMatchObject({
     jobs: [{ timeInStateMs: { credit: 13.5 } }],
   })
