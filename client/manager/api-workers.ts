@@ -39,6 +39,9 @@ export const registerWorker = defineRoute({
   body: Type.Object({
     workerEpoch,
     registration,
+    number: Type.Optional(
+      u53('Ascends with the registrations of one start of the worker: a late one is refused'),
+    ),
     page: u32('0-based'),
     last: flag('The list is complete with this page'),
     host: Type.String({ minLength: 1, maxLength: 255, description: 'Advertised name' }),

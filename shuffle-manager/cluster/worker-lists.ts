@@ -35,7 +35,10 @@ export class WorkerLists {
     this.#addJob = options.addJob
   }
 
-  /** One page. A repeated page is taken again; one out of order is RESYNC: begin anew. */
+  /**
+   * One page. One that was taken before changes nothing, however late it comes: what it says may be old.
+   * One out of order, or of an earlier registration, is RESYNC: begin anew.
+   */
   register(worker: WorkerRecord, page: Registration, nowMs: number): void {
     if (page.workerEpoch < worker.workerEpoch) {
       throw new ShuffleError(
@@ -44,17 +47,18 @@ export class WorkerLists {
         { fields: { workerEpoch: page.workerEpoch, highestEpoch: worker.workerEpoch } },
       )
     }
-    if (page.page === 0) this.#begin(worker, page)
-    const isInOrder = page.page === worker.nextPage || page.page === worker.nextPage - 1
-    if (page.registration !== worker.registration || !isInOrder) {
+    if (isTaken(worker, page)) return
+    if (page.page === 0 && !isLate(worker, page)) this.#begin(worker, page)
+    const isNext = page.page === worker.nextPage && worker.state === 'registering'
+    if (page.registration !== worker.registration || !isNext) {
       throw new ShuffleError(
         'RESYNC',
         `page ${String(page.page)} of the registration of worker ${worker.workerId} is not the next one; begin again`,
       )
     }
-    worker.nextPage = page.page + 1
     worker.heardMs = nowMs
     for (const group of page.groups) this.#take(worker, group)
+    worker.nextPage = page.page + 1
     if (page.last) this.#complete(worker)
   }
 
@@ -93,6 +97,7 @@ export class WorkerLists {
     worker.state = 'registering'
     worker.workerEpoch = page.workerEpoch
     worker.registration = page.registration
+    worker.registrationNumber = page.number ?? 0
     worker.nextPage = 0
     worker.sequence = 0
     worker.moveTo(page.host, page.port)
@@ -294,4 +299,16 @@ export class WorkerLists {
       }
     }
   }
+}
+
+/** A page of the present registration that has come before. */
+function isTaken(worker: WorkerRecord, page: Registration): boolean {
+  const { registration, workerEpoch } = worker
+  const isPresent = page.registration === registration && page.workerEpoch === workerEpoch
+  return isPresent && page.page < worker.nextPage
+}
+
+/** A page of a registration that the worker has given up since: its list is old. */
+function isLate(worker: WorkerRecord, page: Registration): boolean {
+  return page.workerEpoch === worker.workerEpoch && (page.number ?? 0) < worker.registrationNumber
 }

@@ -41,6 +41,8 @@ export class WorkerRecord {
   /** Local monotonic time of the last receipt; for an expected one when it was first named. */
   heardMs: number
   registration = ''
+  /** Of the registrations of this epoch of the worker. */
+  registrationNumber = 0
   /** Next page of the registration under way. */
   nextPage = 0
   /** Last delta of the present registration. */

@@ -63,6 +63,7 @@ export class WorkerControl {
   readonly #unknownCommands = new Set<string>()
   #heartbeatIntervalMs = heartbeatIntervalDefaultMs
   #registration: string | undefined
+  #registrationNumber = 0
   #commandsSeen = 0
   #isStatusDue = false
   /** Kept on the disks: what the manager is told. */
@@ -156,6 +157,7 @@ export class WorkerControl {
   async #register(signal: AbortSignal): Promise<void> {
     const { host, dataPort, httpPort, version } = this.#options
     const registration = `registration-${randomHex(this.#options.world.random, 8)}`
+    const number = ++this.#registrationNumber
     this.#changes.restart()
     const pages = pagesOfGroups(reportGroups(rowsOf(this.#store.list())))
     for (const [page, groups] of pages.entries()) {
@@ -167,6 +169,7 @@ export class WorkerControl {
           body: {
             workerEpoch: this.#store.workerEpoch,
             registration,
+            number,
             page,
             last: page === pages.length - 1,
             host,

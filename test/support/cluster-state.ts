@@ -77,6 +77,7 @@ export function reported(
 export class ClusterState {
   readonly clock = new VirtualClock()
   readonly cluster: Cluster
+  #registrations = 0
 
   constructor(change: Partial<ClusterSettings['options']> = {}) {
     this.cluster = new Cluster({
@@ -98,6 +99,7 @@ export class ClusterState {
       readonly page?: number
       readonly last?: boolean
       readonly registration?: string
+      readonly number?: number
       readonly directories?: DirectoryStatus[]
       readonly isDraining?: boolean
       readonly service?: ServiceRecord
@@ -107,7 +109,7 @@ export class ClusterState {
     const worker = this.cluster.workers.getOrAdd(parseWorkerId(name), nowMs)
     const page = {
       workerEpoch: 1,
-      registration: `r-${String(nowMs)}`,
+      registration: `r-${String(this.#registrations++)}`,
       page: 0,
       last: true,
       host: `${name}.host`,

@@ -60,6 +60,38 @@ test('a page that is repeated is fine, one out of order begins anew', () => {
   expect(() => state.register('w1', [], { registration: 'other', page: 2 })).toThrow(/begin again/)
 })
 
+test('a registration that arrives late, after its repetition, is not taken for what the worker has now', async () => {
+  const { state, worker } = await allocated(2)
+  const first = { registration: 'first', number: 1 }
+  state.register('w1', [], first)
+  state.tell(worker, [reported([key(0)], 'committed')])
+  state.register('w1', [], first)
+  expect([worker.state, state.state(key(0)), worker.sequence]).toEqual(['alive', 'committed', 1])
+
+  const second = { registration: 'second', number: 2 }
+  state.register('w1', [reported([key(0)], 'committed')], { ...second, last: false })
+  expect(() => state.register('w1', [], first)).toThrow(/begin again/)
+  state.register('w1', [reported([key(1)], 'committed')], { ...second, page: 1 })
+  expect(() => state.register('w1', [], first)).toThrow(/begin again/)
+  expect([state.state(key(0)), state.state(key(1))]).toEqual(['committed', 'committed'])
+})
+
+test('the numbers of registrations begin anew with each start of a worker', () => {
+  const state = new ClusterState()
+  const worker = state.register('w1', [], { registration: 'first', number: 9 })
+  state.register('w1', [], { workerEpoch: 2, registration: 'second', number: 1 })
+  expect(worker).toMatchObject({ state: 'alive', registration: 'second' })
+})
+
+test('pages of a worker that fell silent between them do not make its list complete', () => {
+  const state = new ClusterState()
+  const pages = { registration: 'r', last: false }
+  const worker = state.register('w1', [reported([key(0)], 'committed')], pages)
+  state.cluster.workerLists.workerLost(worker, 'the worker is silent')
+  expect(() => state.register('w1', [], { ...pages, page: 1, last: true })).toThrow(/begin again/)
+  expect(worker.state).toBe('lost')
+})
+
 test('a lower worker epoch is refused', () => {
   const state = new ClusterState()
   state.register('w1', [], { workerEpoch: 5 })

@@ -1,8 +1,12 @@
 import { expect, test } from 'vitest'
+import { ShuffleError } from '../../../client/common/errors.ts'
+import { silentLogger } from '../../../client/common/log.ts'
 import { managerApi } from '../../../client/manager/api.ts'
+import type { ManagerClient } from '../../../client/manager/manager-client.ts'
 import type { ServiceState } from '../../../client/manager/schemas.ts'
+import { WorkerControl } from '../../../shuffle-worker/control/worker-control.ts'
 import { jobId, key } from '../../support/cluster-state.ts'
-import { ControlPlane } from '../../support/control-plane.ts'
+import { ControlPlane, FakeStore } from '../../support/control-plane.ts'
 import { VirtualWorld } from '../../support/virtual-world.ts'
 
 const none = { params: {}, query: {}, body: undefined }
@@ -113,6 +117,34 @@ test('after a restart of the manager the whole list is told again', async () => 
   await plane.startManager()
   await world.clock.advance(10_000)
   expect(await told()).toMatchObject({ state: 'alive', partitionCount: 2 })
+})
+
+test('each registration says that it comes after the one before', async () => {
+  const world = new VirtualWorld({ seed: 31 })
+  const numbers: unknown[] = []
+  const managerClient = {
+    call: (route: { readonly path: string }, { body }: { readonly body: { number?: number } }) => {
+      if (route.path === managerApi.registerWorker.path) {
+        numbers.push(body.number)
+        return Promise.resolve({ heartbeatIntervalMs: 5000 })
+      }
+      if (numbers.length < 3) return Promise.resolve({ resync: true })
+      return Promise.reject(new ShuffleError('NO_MANAGER', 'the test has seen enough'))
+    },
+  } as unknown as ManagerClient
+  const control = new WorkerControl({
+    world: world.start('w1'),
+    logger: silentLogger,
+    managerClient,
+    store: new FakeStore('w1'),
+    host: 'w1',
+    dataPort: 9710,
+    version: 'test',
+  })
+  control.start()
+  await world.clock.runUntil(() => numbers.length >= 3)
+  await control.stop('for-a-while')
+  expect(numbers).toEqual([1, 2, 3])
 })
 
 test('a worker that starts before its manager registers when it comes', async () => {
