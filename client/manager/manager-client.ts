@@ -323,17 +323,27 @@ function parseAnswer(answer: HttpAnswer): unknown {
   try {
     return answer.body === '' ? {} : JSON.parse(answer.body)
   } catch (error) {
-    throw malformed(`status ${String(answer.status)} with a body that is not JSON`, error)
+    throw noManagers(answer.status, 'with a body that is not JSON', error)
   }
 }
 
 function errorOf(status: number, content: unknown): ShuffleError {
-  const error = (content as Partial<ErrorAnswer>).error
-  if (error === undefined || typeof error.message !== 'string') {
-    return malformed(`status ${String(status)} without an error in its body`)
-  }
+  const error = (content as Partial<ErrorAnswer> | null)?.error
+  if (typeof error?.message !== 'string') return noManagers(status, 'without an error in its body')
   const code = isErrorCode(error.code) ? error.code : 'PROTOCOL'
   return new ShuffleError(code, error.message, { fields: { ...error.fields } })
+}
+
+/** What a proxy says while the manager behind it is away. */
+const proxyStatuses = [502, 503, 504]
+
+function noManagers(status: number, what: string, cause?: unknown): ShuffleError {
+  if (!proxyStatuses.includes(status)) return malformed(`status ${String(status)} ${what}`, cause)
+  return new ShuffleError(
+    'NO_MANAGER',
+    `a proxy before the shuffle manager answers with status ${String(status)}: the manager does not run, or can't be reached from there`,
+    { cause, fields: { status } },
+  )
 }
 
 function malformed(what: string, cause?: unknown): ShuffleError {

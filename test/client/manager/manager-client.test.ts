@@ -72,12 +72,27 @@ test('an answer that is none of a manager is PROTOCOL, a code it does not know t
     { body: '<html>' },
     { status: 404, body: '<html>' },
     { status: 500, body: {} },
+    { status: 404, body: 'null' },
     { status: 400, body: errorBody('FROM_THE_FUTURE') },
     { status: 400, body: errorBody('toString') },
   ]) {
     peer.answer = () => answer
     await expect(listJobs()).rejects.toMatchObject({ code: 'PROTOCOL' })
   }
+})
+
+test('what a proxy says while the manager is away is tried again, as no manager', async () => {
+  const { peer, listJobs } = await ready()
+  const away = [
+    { status: 503, body: 'upstream connect error' },
+    { status: 502, body: '<html>' },
+    { status: 504, body: {} },
+  ]
+  peer.answer = () => away.shift() ?? { body: { jobs: [] } }
+  expect(await listJobs()).toEqual({ jobs: [] })
+  expect(peer.requests).toHaveLength(4)
+  peer.answer = () => ({ status: 503, body: '<html>' })
+  await expect(listJobs()).rejects.toMatchObject({ code: 'NO_MANAGER', fields: { status: 503 } })
 })
 
 test('a manager of a lower epoch is not obeyed', async () => {
