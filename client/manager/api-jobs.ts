@@ -239,7 +239,9 @@ export const listPartitions = defineRoute({
     after: Type.Optional(
       Type.String({ pattern: '^[0-9]{1,15}$', description: '`next` of a page' }),
     ),
-    limit: Type.Optional(Type.String({ pattern: '^[0-9]{1,5}$', description: 'Most to answer' })),
+    limit: Type.Optional(
+      Type.String({ pattern: '^[1-9][0-9]{0,4}$', description: 'Most to answer' }),
+    ),
   }),
   body: undefined,
   answer: Type.Object({

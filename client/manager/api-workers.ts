@@ -205,7 +205,9 @@ export const listEvents = defineRoute({
   params: Nothing,
   query: Type.Object({
     after: Type.Optional(Type.String({ pattern: '^[0-9]{1,16}$', description: 'Only later ones' })),
-    limit: Type.Optional(Type.String({ pattern: '^[0-9]{1,5}$', description: 'Most to answer' })),
+    limit: Type.Optional(
+      Type.String({ pattern: '^[1-9][0-9]{0,4}$', description: 'Most to answer' }),
+    ),
   }),
   body: undefined,
   answer: Type.Object({

@@ -21,6 +21,8 @@ type Answer = CallAnswer<typeof managerApi.allocatePartitions>
 interface NewPartitions {
   readonly hosts: readonly (string | undefined)[]
   readonly avoided: readonly (readonly number[])[]
+  /** How many of them the job has not had before: the others are only moved. */
+  readonly addedCount: number
 }
 
 export class Allocator {
@@ -63,10 +65,10 @@ export class Allocator {
     this.#checkIndices(keys, request)
     const known = keys.map((key) => this.#usable(job, key))
     const hosts = this.#hostsOfNew(request, known)
-    const avoided = keys
-      .filter((_, position) => known[position] === undefined)
-      .map((key) => job.failedPlaces.of(dataSetId, key.partitionIndex))
-    const workerNumbers = this.#place(job, request, { hosts, avoided })
+    const placed = keys.filter((_, position) => known[position] === undefined)
+    const avoided = placed.map((key) => job.failedPlaces.of(dataSetId, key.partitionIndex))
+    const addedCount = placed.filter((key) => this.#ledger.find(job, key) === undefined).length
+    const workerNumbers = this.#place(job, request, { hosts, avoided, addedCount })
     let next = 0
     const rows = keys.map((key, position) => {
       const row = known[position]
@@ -114,11 +116,12 @@ export class Allocator {
     return hosts
   }
 
-  #place(job: JobRecord, request: Request, { hosts, avoided }: NewPartitions): number[] {
+  #place(job: JobRecord, request: Request, partitions: NewPartitions): number[] {
+    const { hosts, avoided, addedCount } = partitions
     if (hosts.length === 0) return []
     const { dataSet } = request
     const dataSetId = dataSet.dataSetId as DataSetId
-    this.#checkLimits(job, dataSet, hosts.length)
+    this.#checkLimits(job, dataSet, addedCount)
     const { workerNumbers, cursor } = place(this.#placement, {
       workers: this.#workers.all().filter((worker) => worker.isChosen),
       facts: dataSet,

@@ -53,6 +53,7 @@ export class Cluster {
   readonly settling: Settling
   readonly polls: LongPolls
   readonly #liveness: Liveness
+  #isClosed = false
   /** Of a manager that a caller has seen; while it is fresh, that one is to be obeyed. */
   #higher: { readonly epoch: number; readonly heardMs: number } | undefined
 
@@ -118,6 +119,7 @@ export class Cluster {
   }
 
   close(): void {
+    this.#isClosed = true
     this.#liveness.stop()
     this.polls.close()
   }
@@ -154,12 +156,18 @@ export class Cluster {
 
   /** Why nothing is allocated; undefined when it is. */
   get unreadyReason(): string | undefined {
+    if (this.#isClosed) return 'it is stopping'
     const higher = this.#supersededBy
     if (higher !== undefined) {
       return `callers have seen a manager with the higher epoch ${String(higher)}; stop one of the two`
     }
     if (this.settling.isSettled) return undefined
     return `waits up to ${String(Math.ceil(this.settling.remainingMs))} ms more for workers to come back`
+  }
+
+  /** Throws NO_MANAGER once the manager stops: whoever polls would else be answered, and poll again. */
+  checkOpen(): void {
+    if (this.#isClosed) throw new ShuffleError('NO_MANAGER', 'the shuffle manager is stopping')
   }
 
   /** Throws NO_MANAGER while the manager is not ready to change anything. */

@@ -71,13 +71,14 @@ export class WorkerLists {
     if (!isKnown) return false
     const isFresh = beat.delta !== undefined && beat.sequence === worker.sequence + 1
     if (!isFresh && beat.sequence > worker.sequence) return false
+    const silentMs = nowMs - worker.heardMs
     worker.heardMs = nowMs
     if (isFresh) {
       for (const group of beat.delta ?? []) this.#take(worker, group)
       worker.sequence = beat.sequence
     }
     worker.commands.seen(beat.commandsSeen)
-    this.#takeStatus(worker, beat)
+    this.#takeStatus(worker, beat, silentMs)
     return true
   }
 
@@ -240,7 +241,7 @@ export class WorkerLists {
     return this.#ledger.insert(job, key, { worker, state, allocation, isClaimed: false })
   }
 
-  #takeStatus(worker: WorkerRecord, beat: Heartbeat): void {
+  #takeStatus(worker: WorkerRecord, beat: Heartbeat, silentMs: number): void {
     if (beat.directories !== undefined) this.#takeDirectories(worker, beat.directories)
     if (beat.isDraining !== undefined) worker.isDraining = beat.isDraining
     if (beat.openWrites !== undefined) worker.openWrites = beat.openWrites
@@ -260,7 +261,7 @@ export class WorkerLists {
     }
     if (worker.state !== 'suspect') return
     worker.state = 'alive'
-    this.#events.add({ type: 'worker-back', workerId, silentMs: 0 })
+    this.#events.add({ type: 'worker-back', workerId, silentMs: Math.round(silentMs) })
   }
 
   #takeService(worker: WorkerRecord, told: ServiceRecord | undefined): void {

@@ -31,7 +31,8 @@ export function registerClusterRoutes(
     let freeBytes = 0
     for (const worker of cluster.workers.all()) {
       workerCounts[worker.state] = (workerCounts[worker.state] ?? 0) + 1
-      for (const directory of worker.directories) {
+      // What a lost worker had is not there.
+      for (const directory of worker.state === 'lost' ? [] : worker.directories) {
         if (directory.health !== 'healthy') continue
         // Workers may share a disk: its space is there once.
         const { fileSystem } = directory

@@ -179,7 +179,10 @@ function addHooks(app: FastifyInstance, parts: HttpParts): void {
     })
     const epoch = Number(request.headers[headers.managerEpoch] ?? 0)
     // Health and metrics are open to those who don't know the token.
-    if (Number.isSafeInteger(epoch) && path.startsWith('/v1/')) cluster.noteEpoch(epoch)
+    if (path.startsWith('/v1/')) {
+      cluster.checkOpen()
+      if (Number.isSafeInteger(epoch)) cluster.noteEpoch(epoch)
+    }
     done()
   })
 

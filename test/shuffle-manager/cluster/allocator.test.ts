@@ -105,6 +105,17 @@ test('a job past its limit of partitions is refused by name, others go on', asyn
   expect(state.eventTypes()).toContain('allocation-refused')
 })
 
+test('a partition that is moved from a lost worker counts once against the limits', () => {
+  const state = new ClusterState({ jobPartitionsMax: 2, jobMaxBytes: 1000 })
+  const worker = state.register('w1')
+  state.registerJob()
+  state.allocate(keys(2), { expectedBytes: 500 })
+  state.register('w2')
+  state.cluster.workerLists.workerLost(worker, 'the worker is silent')
+  expect(state.allocate(keys(2), { expectedBytes: 500 })).toEqual(['w2', 'w2'])
+  expect(codeOf(() => state.allocate(keys(3)))).toBe('LIMIT_EXCEEDED')
+})
+
 test('a job past its limit of bytes is refused, expected ones counted', async () => {
   const state = await ready(['w1'], { jobMaxBytes: 1000 })
   state.allocate(keys(2), { expectedBytes: 400 })

@@ -130,6 +130,16 @@ test('one that leaves for ever is lost at once, one that leaves for a while is n
   expect(state.state(key(0))).toBe('lost')
 })
 
+test('the event of a worker that is back says for how long it was silent', () => {
+  const state = new ClusterState()
+  const worker = state.register('w1')
+  worker.state = 'suspect'
+  worker.heardMs -= 20_000
+  state.tell(worker, [])
+  const { events } = state.cluster.events.list({ after: 0, limit: 10 })
+  expect(events.at(-1)).toMatchObject({ type: 'worker-back', silentMs: 20_000 })
+})
+
 test('what a worker released by itself counts as lost where it is wanted', async () => {
   const { state, worker } = await allocated(1)
   state.tell(worker, [reported([key(0)], 'committed')])

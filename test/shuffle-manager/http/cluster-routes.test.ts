@@ -58,6 +58,41 @@ test('the cluster in figures', async () => {
   })
 })
 
+test('the disks of a lost worker are no free space of the cluster', async () => {
+  const { call, state } = await managerApp()
+  state.register('w1')
+  state.cluster.workerLists.workerLost(state.register('w2'), 'the worker is silent')
+  expect((await call('GET', '/v1/cluster')).body).toMatchObject({
+    workerCounts: { alive: 1, lost: 1 },
+    freeBytes: 100e9,
+  })
+})
+
+test('a manager that stops refuses calls: who polls would poll without pause', async () => {
+  const { call, state } = await managerApp()
+  state.register('w1')
+  await state.clock.advance(6000)
+  expect((await call('GET', '/readyz')).status).toBe(200)
+  state.cluster.close()
+  expect(await call('GET', '/v1/jobs')).toMatchObject({
+    status: 503,
+    body: { error: { code: 'NO_MANAGER', message: 'the shuffle manager is stopping' } },
+  })
+  expect(await call('GET', '/readyz')).toMatchObject({
+    status: 503,
+    body: { reason: 'it is stopping' },
+  })
+  expect((await call('GET', '/healthz')).status).toBe(200)
+})
+
+test('a page without entries can not be asked for: it would have no end', async () => {
+  const { call, state } = await managerApp()
+  state.registerJob()
+  expect((await call('GET', '/v1/events?limit=0')).status).toBe(400)
+  expect((await call('GET', '/v1/jobs/job/partitions?limit=0')).status).toBe(400)
+  expect((await call('GET', '/v1/jobs/job/partitions?limit=1')).status).toBe(200)
+})
+
 test('events are told from where one has read', async () => {
   const { call, state } = await managerApp()
   for (const name of ['w1', 'w2', 'w3']) state.register(name)
