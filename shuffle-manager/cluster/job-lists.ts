@@ -19,6 +19,7 @@ type Release = CallInput<typeof managerApi.releasePartitions>['body']
 
 export class JobLists {
   readonly #options: ClusterOptions
+  readonly #managerEpoch: number
   readonly #jobs: JobRegistry
   readonly #workers: WorkerRegistry
   readonly #ledger: PartitionLedger
@@ -26,12 +27,14 @@ export class JobLists {
 
   constructor(parts: {
     readonly options: ClusterOptions
+    readonly managerEpoch: number
     readonly jobs: JobRegistry
     readonly workers: WorkerRegistry
     readonly ledger: PartitionLedger
     readonly events: EventRing
   }) {
     this.#options = parts.options
+    this.#managerEpoch = parts.managerEpoch
     this.#jobs = parts.jobs
     this.#workers = parts.workers
     this.#ledger = parts.ledger
@@ -227,7 +230,9 @@ export class JobLists {
       const known = this.#ledger.find(job, key)
       const { managerEpoch, jobEpoch, isCommitted } = group
       const allocation = { managerEpoch, jobEpoch, sequence: group.sequences[position] ?? 0 }
-      const state = isCommitted ? 'committed' : 'allocated'
+      // What this manager allocated it has known: it went since, with its job for instance.
+      const isGone = known === undefined && managerEpoch === this.#managerEpoch
+      const state = isGone ? 'releasing' : isCommitted ? 'committed' : 'allocated'
       const at =
         known ?? this.#ledger.insert(job, key, { worker, state, allocation, isClaimed: true })
       listed.add(at.table.ref(at.row))

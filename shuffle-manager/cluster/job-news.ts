@@ -75,9 +75,9 @@ export class JobNews {
     }
     if (lost.length > 0) commands.push({ type: 'lost', groups: lost })
     if (!job.isListed) return commands
-    const question = (job.question ??= this.#nextQuestion(job))
+    const question = (job.question ??= nextQuestion(job))
     if (question !== undefined) {
-      const dataSets = encodeKeys(this.#keysOf([...question.refs]))
+      const dataSets = encodeKeys(this.#keysOf(question.refs))
       commands.push({ type: 'asked', question: question.number, dataSets })
     }
     const told = (job.toldNews ??= nextNews(job))
@@ -99,17 +99,6 @@ export class JobNews {
     }
   }
 
-  #nextQuestion(job: JobRecord): JobRecord['question'] {
-    if (job.unclaimed.size === 0) return undefined
-    const refs = new Set<RowRef>()
-    for (const ref of job.unclaimed) {
-      if (refs.size >= commandKeysMax) break
-      job.unclaimed.delete(ref)
-      refs.add(ref)
-    }
-    return { number: ++job.questionNumber, refs }
-  }
-
   #lostGroups(job: JobRecord): LostGroup[] {
     const lost: (PartitionKey & { readonly workerId: string; readonly cause: string })[] = []
     job.hasNewLost = job.lost.size > commandKeysMax
@@ -129,12 +118,28 @@ export class JobNews {
     })
   }
 
-  #keysOf(refs: readonly RowRef[]): PartitionKey[] {
-    return refs.map((ref) => this.#ledger.keyOf(ref)).filter((key) => key !== undefined)
+  #keysOf(refs: ReadonlySet<RowRef>): PartitionKey[] {
+    return [...refs].map((ref) => this.#ledger.keyOf(ref)).filter((key) => key !== undefined)
   }
 }
 
+function nextQuestion(job: JobRecord): JobRecord['question'] {
+  if (job.unclaimed.size === 0) return undefined
+  return { number: ++job.questionNumber, refs: takeFirst(job.unclaimed) }
+}
+
 function nextNews(job: JobRecord): JobRecord['toldNews'] {
-  if (job.news.length === 0) return undefined
-  return { number: ++job.newsNumber, refs: job.news.splice(0, commandKeysMax) }
+  if (job.news.size === 0) return undefined
+  return { number: ++job.newsNumber, refs: takeFirst(job.news) }
+}
+
+/** As many as one command takes. */
+function takeFirst(from: Set<RowRef>): Set<RowRef> {
+  const refs = new Set<RowRef>()
+  for (const ref of from) {
+    if (refs.size >= commandKeysMax) break
+    from.delete(ref)
+    refs.add(ref)
+  }
+  return refs
 }

@@ -46,8 +46,8 @@ export class JobRecord {
   question: { readonly number: number; readonly refs: Set<RowRef> } | undefined
   questionNumber = 0
   /** Commits that the job master is to be told. */
-  readonly news: RowRef[] = []
-  toldNews: { readonly number: number; readonly refs: readonly RowRef[] } | undefined
+  readonly news = new Set<RowRef>()
+  toldNews: { readonly number: number; readonly refs: Set<RowRef> } | undefined
   newsNumber = 0
   /** Where round-robin goes on. */
   placementCursor = 0
@@ -77,7 +77,7 @@ export class JobRecord {
     this.unclaimed.clear()
     this.question = undefined
     this.toldNews = undefined
-    this.news.length = 0
+    this.news.clear()
   }
 
   /**
@@ -110,7 +110,7 @@ export class JobRecord {
   get hasSomethingToSay(): boolean {
     return (
       this.hasNewLost ||
-      (this.news.length > 0 && this.toldNews === undefined) ||
+      (this.news.size > 0 && this.toldNews === undefined) ||
       (this.isListed && this.question === undefined && this.unclaimed.size > 0)
     )
   }

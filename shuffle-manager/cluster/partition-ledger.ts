@@ -147,7 +147,8 @@ export class PartitionLedger {
   claim(at: TableRow, isCommitTold: boolean): void {
     const { table, row } = at
     const job = this.#jobs.ownerOf(table)
-    if (isCommitTold) table.setFlag(row, 'commitTold', true)
+    // An earlier client may have been told; this one says what it knows.
+    table.setFlag(row, 'commitTold', isCommitTold)
     job.unclaimed.delete(table.ref(row))
     if (table.has(row, 'doubted')) {
       table.setFlag(row, 'doubted', false)
@@ -280,8 +281,8 @@ export class PartitionLedger {
     const { table, row } = at
     const key = this.keyOf(table.ref(row))
     assert(key !== undefined, 'a row that moves exists')
-    if (table.has(row, 'held')) {
-      const old = this.#workers.at(table.worker(row))
+    const old = this.#workers.at(table.worker(row))
+    if (old.commands.releases.delete(table.ref(row)) || table.has(row, 'held')) {
       old.commands.releaseStray(key)
       this.#wakeWorker(old)
     }
@@ -299,6 +300,10 @@ export class PartitionLedger {
     const job = this.#jobs.ownerOf(table)
     const ref = table.ref(row)
     this.#forget(job, ref)
+    // The next partition in this row is another one: nothing that is still to be said may mean it.
+    job.news.delete(ref)
+    job.toldNews?.refs.delete(ref)
+    job.report?.listed.delete(ref)
     this.#workers.at(table.worker(row)).commands.releases.delete(ref)
     this.#noteUnfinished(at)
     this.#account(at, -1)
@@ -322,7 +327,7 @@ export class PartitionLedger {
   #tellCommit(job: JobRecord, { table, row }: TableRow): void {
     if (!table.has(row, 'claimed') || table.has(row, 'commitTold')) return
     table.setFlag(row, 'commitTold', true)
-    job.news.push(table.ref(row))
+    job.news.add(table.ref(row))
     this.#wakeJob(job)
   }
 

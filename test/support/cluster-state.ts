@@ -154,6 +154,7 @@ export class ClusterState {
       readonly key: DataSetKey
       readonly worker: string
       readonly isCommitted?: boolean
+      readonly managerEpoch?: number
     }[],
   ): void {
     const job = this.cluster.job(jobId)
@@ -168,7 +169,7 @@ export class ClusterState {
         dataSetId: entry.key.dataSetId,
         ...encodeAttempts([entry.key]),
         workerId: entry.worker,
-        managerEpoch: managerEpoch - 1,
+        managerEpoch: entry.managerEpoch ?? managerEpoch - 1,
         jobEpoch: 1,
         isCommitted: entry.isCommitted === true,
         sequences: [index + 1],

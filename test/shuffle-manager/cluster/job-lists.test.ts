@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { encodeKeys } from '../../../client/manager/key-columns.ts'
 import type { WorkerRecord } from '../../../shuffle-manager/cluster/worker-registry.ts'
-import { ClusterState, jobId, key, reported } from '../../support/cluster-state.ts'
+import { ClusterState, jobId, key, managerEpoch, reported } from '../../support/cluster-state.ts'
 
 const at = (nowMs: number) => ({ nowMs, wallMs: 1000 + nowMs })
 
@@ -69,6 +69,20 @@ test('listed, once committed and not reported by its worker is lost', () => {
   ])
   state.register('w2', [reported([key(2)], 'committed')])
   expect(state.state(key(2))).toBe('committed')
+})
+
+test('what this manager allocated and has let go with its job is lost to a client that comes back with it', () => {
+  const state = new ClusterState()
+  const worker = state.register('w1')
+  const job = state.registerJob()
+  state.allocate([key(0), key(1)])
+  state.tell(worker, [reported([key(0)], 'committed')])
+  state.cluster.jobLists.end(job)
+  state.tell(worker, [reported([key(0)], 'released')])
+  state.cluster.jobLists.register(jobId, { clientId: 'client' }, at(0))
+  state.list([key(0), key(1)].map((one) => ({ key: one, worker: 'w1', managerEpoch })))
+  expect([state.state(key(0)), state.state(key(1))]).toEqual(['lost', 'lost'])
+  expect(state.beat()).toMatchObject([{ groups: [{ cause: 'it was released' }] }])
 })
 
 test('reported and not listed is asked about', () => {

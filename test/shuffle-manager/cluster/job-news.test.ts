@@ -28,6 +28,35 @@ test('commits are told until they were seen', async () => {
   expect(state.beat({ newsSeen: 1 })).toEqual([])
 })
 
+test('a commit that was not told yet says nothing of the partition that takes the place of a released one', async () => {
+  const { state, worker, keys } = await committed(2)
+  const job = state.cluster.job(jobId)
+  const told = state.beat()
+  state.cluster.jobLists.releaseKeys(job, encodeKeys(keys.slice(0, 1)))
+  state.tell(worker, [reported(keys.slice(0, 1), 'released')])
+  state.allocate([key(7)])
+  expect(told).toMatchObject([{ dataSets: [{ partitionIndices: [0, 1] }] }])
+  expect(state.beat()).toMatchObject([{ news: 1, dataSets: [{ partitionIndices: [1] }] }])
+  state.tell(worker, [reported([key(7)], 'committed')])
+  state.cluster.jobLists.releaseKeys(job, encodeKeys([key(7)]))
+  state.tell(worker, [reported([key(7)], 'released')])
+  state.allocate([key(8)])
+  expect(state.beat({ newsSeen: 1 })).toEqual([])
+})
+
+test('a commit that an earlier client was told is told to the one that does not know of it', async () => {
+  const { state, keys } = await committed(2)
+  state.beat()
+  const now = { nowMs: state.clock.nowMs(), wallMs: 2 }
+  state.cluster.jobLists.register(jobId, { clientId: 'later', takeOver: true }, now)
+  const [first = key(0), second = key(1)] = keys
+  state.list([
+    { key: first, worker: 'w1' },
+    { key: second, worker: 'w1', isCommitted: true },
+  ])
+  expect(state.beat()).toMatchObject([{ type: 'committed', dataSets: [{ partitionIndices: [0] }] }])
+})
+
 test('lost partitions are told until the list no longer has them', async () => {
   const { state, worker, keys } = await committed(2)
   state.beat({ newsSeen: 1 })
