@@ -2,6 +2,7 @@
 // for data ahead of its consumer's credit, and so a quarter at least that credit in hand can always
 // get. One per worker. A block is given back when its disk has nothing to read.
 
+import { directBlockBytes } from '../../client/common/aligned-memory.ts'
 import { assert } from '../../client/common/assert.ts'
 import type { PooledBuffer } from '../../client/common/buffer.ts'
 import type { JobId } from '../../client/common/ids.ts'
@@ -28,6 +29,10 @@ const blockBytesMax = 1024 * 1024
 export class ReadMemory {
   readonly bufferSizeBytes: number
   readonly aheadBuffersMax: number
+  /**
+   * Of any block: a carried entry, the blocks of the disk that a read's ends cut, and something to read.
+   */
+  readonly blockBytesMin: number
   readonly #source: ReadMemorySource
   readonly #blockBytesMax: number
   #blockBytes = 0
@@ -36,10 +41,12 @@ export class ReadMemory {
   constructor(source: ReadMemorySource) {
     this.#source = source
     this.bufferSizeBytes = source.bufferSizeBytes
+    this.blockBytesMin =
+      source.bufferSizeBytes + Math.max(source.bufferSizeBytes, 4 * directBlockBytes)
     const part = source.partBytes('read')
     this.#blockBytesMax = Math.floor(part / 2)
     this.aheadBuffersMax = Math.floor(part / 4 / source.bufferSizeBytes)
-    assert(this.#blockBytesMax >= 2 * source.bufferSizeBytes, 'the read part holds a block')
+    assert(this.#blockBytesMax >= this.blockBytesMin, 'the read part holds a block')
   }
 
   get aheadBuffers(): number {
@@ -80,14 +87,14 @@ export class ReadMemory {
   /** Largest block for one of `diskCount` disks with so many reads in flight. */
   blockBytesFor(disk: { readonly diskCount: number; readonly readsInFlight: number }): number {
     const share = this.#blockBytesMax / disk.diskCount / disk.readsInFlight
-    const buffers = Math.floor(share / this.bufferSizeBytes)
-    return Math.min(blockBytesMax, Math.max(2, buffers) * this.bufferSizeBytes)
+    const bytes = Math.floor(share / this.bufferSizeBytes) * this.bufferSizeBytes
+    return Math.min(blockBytesMax, Math.max(this.blockBytesMin, bytes))
   }
 
-  /** A block of at least two buffers; undefined when there is none now. */
+  /** Undefined when there is none now. */
   tryAcquireBlock(sizeBytesMax: number): PooledBuffer | undefined {
     const left = this.#blockBytesMax - this.#blockBytes
-    const sizeBytesMin = 2 * this.bufferSizeBytes
+    const sizeBytesMin = this.blockBytesMin
     if (left < sizeBytesMin) return undefined
     const block = this.#source.tryAcquireBlock({
       purpose: 'read',

@@ -1,16 +1,13 @@
 import { describe, expect, it } from 'vitest'
+import { directBlockBytes } from '../../../client/common/aligned-memory.ts'
 import { MemoryLedger } from '../../../shuffle-worker/memory/memory-ledger.ts'
 import { ReadMemory } from '../../../shuffle-worker/read/read-memory.ts'
 import { VirtualClock } from '../../support/virtual-clock.ts'
 
 const mebibyte = 1024 * 1024
 
-function make(totalBytes = 16 * mebibyte) {
-  const ledger = new MemoryLedger({
-    clock: new VirtualClock(),
-    totalBytes,
-    bufferSizeBytes: 32 * 1024,
-  })
+function make(totalBytes = 16 * mebibyte, bufferSizeBytes = 32 * 1024) {
+  const ledger = new MemoryLedger({ clock: new VirtualClock(), totalBytes, bufferSizeBytes })
   return { ledger, memory: new ReadMemory(ledger) }
 }
 
@@ -39,6 +36,25 @@ describe('read memory', () => {
       if (size > 64 * 1024) expect(size * diskCount * 8).toBeLessThanOrEqual(part / 2)
     }
   })
+
+  it.each([4, 8, 32, 256])(
+    'gives no block in which a read of whole blocks of the disk finds no room, with buffers of %i KiB',
+    (kibibytes) => {
+      const bufferSizeBytes = kibibytes * 1024
+      const { ledger, memory } = make(128 * bufferSizeBytes, bufferSizeBytes)
+      const leastBytes = bufferSizeBytes + 2 * directBlockBytes
+      const sizeBytes = memory.blockBytesFor({ diskCount: 100, readsInFlight: 8 })
+      expect(sizeBytes).toBeGreaterThan(leastBytes)
+      const count = ledger.freeCount('read')
+      const taken = ledger.tryAcquire({ purpose: 'read', count }) ?? []
+      let block = memory.tryAcquireBlock(sizeBytes)
+      while (block === undefined) {
+        taken.pop()?.recycle()
+        block = memory.tryAcquireBlock(sizeBytes)
+      }
+      expect(block.bytes.length).toBeGreaterThan(leastBytes)
+    },
+  )
 
   it('bounds what is ahead of credit over all channels', () => {
     const { ledger, memory } = make()

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { directBlockBytes } from '../../../client/common/aligned-memory.ts'
+import { entryHeaderLength } from '../../../client/protocol/entry.ts'
 import { fromBeginning } from '../../../client/protocol/partition-list.ts'
 import { DiskList, type SweepChannel } from '../../../shuffle-worker/read/disk-list.ts'
 import { PartitionCursor } from '../../../shuffle-worker/read/partition-cursor.ts'
@@ -6,7 +8,6 @@ import { ListMemory } from '../../../shuffle-worker/read/list-memory.ts'
 import { ReadMemory } from '../../../shuffle-worker/read/read-memory.ts'
 import { ReadPipeline } from '../../../shuffle-worker/read/read-pipeline.ts'
 import { planReads } from '../../../shuffle-worker/read/read-plan.ts'
-import { bufferSizeBytes } from './support/memory-partition.ts'
 import { ReadBench } from './support/read-bench.ts'
 
 class Channel implements SweepChannel {
@@ -60,7 +61,11 @@ class Channel implements SweepChannel {
   }
 }
 
-function make(options: { readonly sizes: readonly number[]; readonly memoryBytes?: number }) {
+function make(options: {
+  readonly sizes: readonly number[]
+  readonly memoryBytes?: number
+  readonly diskBlockBytes?: number
+}) {
   const bench = new ReadBench({ memoryBytes: options.memoryBytes ?? 4 * 1024 * 1024, seed: 3 })
   const memory = new ReadMemory(bench.ledger)
   const faults: unknown[] = []
@@ -68,7 +73,7 @@ function make(options: { readonly sizes: readonly number[]; readonly memoryBytes
   const turns: (() => void)[] = []
   const pipeline = new ReadPipeline({
     memory,
-    blockBytes: 4 * bufferSizeBytes,
+    blockBytes: memory.blockBytesMin,
     readsInFlightMax: 4,
     nowMs: () => bench.clock.nowMs(),
     afterTurn: (callback) => turns.push(callback),
@@ -90,7 +95,8 @@ function make(options: { readonly sizes: readonly number[]; readonly memoryBytes
   const cursor = newCursor()
   /** Issues the reads for the cursors, which stand at the same place. */
   const read = async (cursors: readonly PartitionCursor[]) => {
-    const reader = await partition.openReader()
+    const { diskBlockBytes = 1 } = options
+    const reader = { ...(await partition.openReader()), blockBytes: diskBlockBytes }
     const index = await reader.regionIndex(0)
     const slices = cursors.map((each) => {
       each.enterRegion(index)
@@ -125,6 +131,13 @@ describe('read pipeline', () => {
     pipeline.close()
     await bench.clock.settle()
     expect(bench.ledger.usedBytes('read')).toBe(0)
+  })
+
+  it('delivers as much when it reads by whole blocks of the disk', async () => {
+    const sizes = Array.from({ length: 60 }, (_, index) => 1 + ((index * 997) % 4000))
+    const { channel, readAll, bench } = make({ sizes, diskBlockBytes: directBlockBytes })
+    await bench.clock.drive(readAll())
+    expect(channel.lengths).toEqual(sizes.map((size) => size + entryHeaderLength))
   })
 
   it('lets the event loop go round before it hands on more than some hundred slices', async () => {

@@ -450,6 +450,20 @@ describe('read service', () => {
     bench.expectNothingHeld()
   })
 
+  it('reads many disks in the least memory with the smallest buffers', async () => {
+    const bench = new ReadBench({ memoryBytes: 128 * bufferSizeBytes, diskCount: 12 })
+    for (let index = 0; index < 24; index++) {
+      bench.add(index, 1, [sorted(bench, 1, () => [4000, 4000, 4000])])
+    }
+    const consumer = bench.open()
+    consumer.view?.addPartitions(Array.from({ length: 24 }, (_, i) => entryOf(i, i, [0, 0])))
+    consumer.view?.end(24)
+    await bench.clock.runUntil(() => consumer.finish !== undefined)
+    expect(consumer.finish?.entryCount).toBe(72)
+    await bench.clock.advance(1000)
+    bench.expectNothingHeld()
+  })
+
   it('refuses more entries than a channel may list, by the name of the option', () => {
     const bench = new ReadBench({ entriesPerChannelMax: 1 })
     const consumer = bench.open()
