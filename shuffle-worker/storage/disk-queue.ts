@@ -15,6 +15,7 @@ import {
   diskError,
   diskLanes,
   isDiskBroken,
+  isDiskFull,
   laneOf,
   type DiskLane,
   type DiskLimits,
@@ -39,6 +40,8 @@ export interface DiskQueueObserver {
   measured(kind: DiskOperationKind, seconds: number, outcome: 'ok' | 'failed' | 'late'): void
   /** The disk missed a deadline, or answered that it is broken. */
   troubled(error: ShuffleError): void
+  /** The disk answered that it has no room. */
+  full(): void
 }
 
 export interface DiskQueueSettings {
@@ -178,6 +181,7 @@ export class DiskQueue {
       const ours = diskError(error, { kind, directory: this.#directory })
       const first = outcome.reject(ours)
       if (first && isDiskBroken(ours)) this.#observer.troubled(ours)
+      if (isDiskFull(ours)) this.#observer.full()
     }
   }
 

@@ -89,6 +89,10 @@ export class StorageDirectory implements StorageDirectoryView {
         troubled: (error) => {
           this.#monitor.troubled(error)
         },
+        full: () => {
+          this.space.refused(1)
+          this.noteSpace()
+        },
       },
     })
     this.#memory = new DirectMemory({

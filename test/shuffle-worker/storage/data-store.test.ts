@@ -573,6 +573,20 @@ describe('opening and closing a data store', () => {
     expect(fixture.store.service).toEqual(order)
   })
 
+  it('writes an order about its service when a full disk has room again, and a restart finds it', async () => {
+    const directory = fixture.store.directories[0]
+    virtual.disk().setCapacity('/data', 1)
+    const order = { state: 'draining', reason: 'goes', number: 1 } as const
+    expect(await virtual.drive(fixture.store.setService(order))).toEqual(order)
+    expect(directory?.isFull).toBe(true)
+    virtual.disk().setCapacity('/data', 10_000_000)
+    await virtual.clock.runUntil(() => directory?.isFull === false)
+    await virtual.clock.advance(100)
+    virtual.main.kill()
+    fixture = await virtual.drive(openStore(virtual.start('main'), options))
+    expect(fixture.store.service).toEqual(order)
+  })
+
   it('ends open writes, takes no new ones, and leaves no timer, lock or file open', async () => {
     const writer = await open(large)
     await virtual.drive(fixture.store.close())

@@ -27,6 +27,7 @@ beforeEach(async () => {
       troubled: (error) => {
         monitor.troubled(error)
       },
+      full: () => undefined,
     },
   })
   monitor = new DiskHealthMonitor({

@@ -11,6 +11,7 @@ class Bench {
   readonly clock = new VirtualClock()
   readonly measured: string[] = []
   readonly troubles: string[] = []
+  fullCount = 0
   readonly started: Deferred<string>[] = []
   readonly queue = new DiskQueue({
     clock: this.clock,
@@ -20,6 +21,9 @@ class Bench {
     observer: {
       measured: (kind, _seconds, outcome) => this.measured.push(`${kind} ${outcome}`),
       troubled: (error) => this.troubles.push(error.code),
+      full: () => {
+        this.fullCount += 1
+      },
     },
   })
 
@@ -131,6 +135,16 @@ describe('a disk queue', () => {
     bench.started[1]?.reject(Object.assign(new Error('ENOENT'), { code: 'ENOENT' }))
     await expect(missing.result).rejects.toThrow()
     expect(bench.troubles).toHaveLength(1)
+  })
+
+  it('says that the disk is full when any call is told so, which is no trouble', async () => {
+    for (const [index, code] of ['ENOSPC', 'EDQUOT'].entries()) {
+      const { result } = bench.submit('open')
+      bench.started[index]?.reject(Object.assign(new Error(code), { code }))
+      await expect(result).rejects.toMatchObject({ code: 'NO_SPACE' })
+      expect(bench.fullCount).toBe(index + 1)
+    }
+    expect(bench.troubles).toEqual([])
   })
 
   it('runs a probe past all that waits, one at a time', async () => {

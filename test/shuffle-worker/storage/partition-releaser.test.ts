@@ -58,6 +58,7 @@ describe('the release of many partitions', () => {
     })
     const { journal } = fixture.store.directories[0] ?? expect.unreachable()
     expect(journal.state.committed.size).toBe(0)
+    await virtual.clock.runUntil(() => fixture.store.directories[0]?.isFull === false)
     const kept = partitionOf(90, payloadBytes)
     await virtual.drive(writePartition(fixture, kept))
     virtual.main.kill()

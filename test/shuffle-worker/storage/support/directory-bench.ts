@@ -27,7 +27,7 @@ export function newQueuedDisk(
     directory: '/data',
     limits: diskLimits.ssd,
     operationTimeoutMs,
-    observer: { measured: () => undefined, troubled: () => undefined },
+    observer: { measured: () => undefined, troubled: () => undefined, full: () => undefined },
   })
   return new QueuedDisk(world.disk, queue, directMemory)
 }
