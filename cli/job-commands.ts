@@ -59,7 +59,7 @@ const jobOptionTable = {
   manager: {
     name: 'manager',
     type: 'string',
-    pattern: /^https?:\/\/[^\s/]+\/?$/,
+    pattern: /^http:\/\/[^\s/]+\/?$/,
     allowed: 'an address such as http://127.0.0.1:9700',
     about: 'Address of a manager; without it the job starts a cluster of its own.',
   },

@@ -20,7 +20,7 @@ export const clusterOptionTable = {
     name: 'manager',
     type: 'string',
     default: 'http://127.0.0.1:9700',
-    pattern: /^https?:\/\/[^\s/]+\/?$/,
+    pattern: /^http:\/\/[^\s/]+\/?$/,
     allowed: 'an address such as http://127.0.0.1:9700',
     about: "Address of the manager's HTTP port.",
   },

@@ -20,6 +20,8 @@ export const workerOptions = declareOptions(
       name: 'manager',
       type: 'string',
       default: 'http://127.0.0.1:9700',
+      pattern: /^http:\/\/[^\s/]+\/?$/,
+      allowed: 'an address such as http://127.0.0.1:9700',
       about: "Address of the shuffle manager's HTTP port.",
     },
     dataDirectories: {

@@ -40,12 +40,14 @@ export class HttpTransport {
   readonly #underWay = new Set<Cancellation>()
   #closed: Error | undefined
 
+  /** Throws INVALID_ARGUMENT when the address is not one of plain HTTP. */
   constructor(options: {
     readonly network: Pick<Network, 'connectStream'>
     readonly clock: Clock
     /** `http://host:port` */
     readonly url: string
   }) {
+    checkUrl(options.url)
     this.#clock = options.clock
     this.#url = options.url
     this.#pool = new Pool(options.url, {
@@ -138,6 +140,15 @@ export class HttpTransport {
     for (const cancellation of [...this.#underWay]) cancellation.cancel(reason)
     await this.#pool.destroy()
   }
+}
+
+/** There is no TLS: what was meant to be secret must not go out in the clear instead. */
+function checkUrl(url: string): void {
+  if (URL.canParse(url) && new URL(url).protocol === 'http:') return
+  throw new ShuffleError(
+    'INVALID_ARGUMENT',
+    `the address of a shuffle manager is like http://host:9700, not ${url}; it speaks no TLS`,
+  )
 }
 
 /**

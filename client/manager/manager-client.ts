@@ -103,7 +103,9 @@ export class ManagerClient implements PartitionLocator {
   readonly #descriptions = new Map<string, DataSetDescription>()
   #managerEpoch = 0
 
+  /** Throws INVALID_ARGUMENT for an address or a token with which no call can be made. */
   constructor(options: ManagerClientOptions) {
+    checkToken(options.token)
     this.#world = options.world
     this.#logger = options.logger
     this.#transport = new HttpTransport({
@@ -292,6 +294,15 @@ export class ManagerClient implements PartitionLocator {
 }
 
 const descriptionsMax = 16
+
+/** As a header carries it. */
+function checkToken(token: string | undefined): void {
+  if (token === undefined || /^[\x20-\x7e\x80-\xff]+$/.test(token)) return
+  throw new ShuffleError(
+    'INVALID_ARGUMENT',
+    "the cluster's token has a line break or a character that no HTTP header carries; make it one line of ASCII, on all sides",
+  )
+}
 
 function decodeDescription(
   dataSetId: DataSetId,

@@ -23,6 +23,12 @@ test('a command gets its arguments, its options and the secret', async () => {
   })
 })
 
+test('an address that asks for TLS is refused: there is none', async () => {
+  await expect(
+    command.run(['a', '--manager', 'https://m:9700'], commandContext()),
+  ).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+})
+
 test('an argument in brackets may be left out, others may not, and no more are taken', async () => {
   expect(await command.run(['a'], commandContext())).toBe(0)
   await expect(command.run([], commandContext())).rejects.toThrow(/A is missing/)

@@ -20,6 +20,13 @@ async function ready() {
   return { world, peer, transport, get }
 }
 
+test('an address that is not one of plain HTTP is refused: no secret goes out in the clear instead', () => {
+  const { clock, network } = new VirtualWorld({ seed: 1 }).start('client')
+  for (const url of ['https://manager:9700', 'http://manager:99999', 'manager:9700', '']) {
+    expect(() => new HttpTransport({ clock, network, url })).toThrow(/like http:..host:9700/)
+  }
+})
+
 test('an answer comes with status, headers and body', async () => {
   const { world, peer, transport } = await ready()
   peer.answer = () => ({ status: 202, headers: { 'x-two': '2' }, body: { three: 3 } })

@@ -38,6 +38,18 @@ test('a call names the cluster, shows the token, and the highest epoch that was 
   expect(peer.requests.map((one) => one.headers['sluice-manager-epoch'])).toEqual([undefined, '7'])
 })
 
+test('a token that no header carries is refused as such, not as a manager that is away', () => {
+  const world = new VirtualWorld({ seed: 6 }).start('client')
+  const withToken = (token: string) => {
+    const parts = { url: 'http://manager:9700', clusterId: parseClusterId('blue'), token }
+    return new ManagerClient({ world, logger: silentLogger, ...parts })
+  }
+  for (const token of ['two\nlines', '€', 'bell\x07', '']) {
+    expect(() => withToken(token)).toThrow(/one line of ASCII/)
+  }
+  expect(withToken('of 3 words').managerEpoch).toBe(0)
+})
+
 test('BUSY and NO_MANAGER are tried again with growing pauses, then surface', async () => {
   const { world, peer, listJobs } = await ready()
   peer.answer = () => ({ status: 503, body: errorBody('BUSY') })
