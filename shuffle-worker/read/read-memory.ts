@@ -91,9 +91,13 @@ export class ReadMemory {
     return Math.min(blockBytesMax, Math.max(this.blockBytesMin, bytes))
   }
 
-  /** Undefined when there is none now. */
+  /**
+   * Undefined when there is none now. One buffer is left to send from: what is read and finds none is
+   * read again, without end.
+   */
   tryAcquireBlock(sizeBytesMax: number): PooledBuffer | undefined {
-    const left = this.#blockBytesMax - this.#blockBytes
+    const freeBytes = (this.#source.freeCount('read') - 1) * this.bufferSizeBytes
+    const left = Math.min(this.#blockBytesMax - this.#blockBytes, freeBytes)
     const sizeBytesMin = this.blockBytesMin
     if (left < sizeBytesMin) return undefined
     const block = this.#source.tryAcquireBlock({

@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import type { PooledBuffer } from '../../../client/common/buffer.ts'
 import type { PartitionListEntry } from '../../../client/protocol/partition-list.ts'
+import { ReadMemory } from '../../../shuffle-worker/read/read-memory.ts'
 import type { RegionContent } from './support/memory-partition.ts'
 import { bufferSizeBytes, MemorySegment } from './support/memory-partition.ts'
 import { entryOf, ReadBench } from './support/read-bench.ts'
@@ -37,6 +38,23 @@ function takeRead(bench: ReadBench): PooledBuffer | undefined {
   return bench.ledger.tryAcquire({ purpose: 'read', count: 1 })?.[0]
 }
 
+/** Buffers of the least block that a disk reads into. */
+const least = new ReadMemory(new ReadBench().ledger).blockBytesMin / bufferSizeBytes
+
+/** One channel, and so many buffers left for it and its disk. */
+function shortOfMemory(left: number) {
+  const bench = new ReadBench()
+  bench.disk.latencyMs = [10, 10]
+  bench.add(0, 1, [sorted(bench, 1, () => [3000, 3000, 3000])])
+  const taken: PooledBuffer[] = []
+  for (let one = takeRead(bench); one !== undefined; one = takeRead(bench)) taken.push(one)
+  for (const buffer of taken.splice(0, left)) buffer.recycle()
+  const consumer = bench.open()
+  consumer.view?.addPartitions([entryOf(0, 0, [0, 0])])
+  consumer.view?.end(1)
+  return { bench, consumer, taken }
+}
+
 describe('read service', () => {
   it('delivers a range region by region, each broadcast region once a subpartition', async () => {
     const bench = new ReadBench()
@@ -63,25 +81,28 @@ describe('read service', () => {
   })
 
   it.each([
-    ['a disk that has nothing to read into', 0],
-    ['a channel that has nothing to send in', 2],
-  ])('counts %s, until there is memory', async (_, left) => {
-    const bench = new ReadBench()
-    bench.add(0, 1, [sorted(bench, 1, () => [3000, 3000, 3000])])
-    const taken: PooledBuffer[] = []
-    for (let one = takeRead(bench); one !== undefined; one = takeRead(bench)) taken.push(one)
-    // A disk reads into two buffers at least.
-    for (const buffer of taken.splice(0, left)) buffer.recycle()
-    const consumer = bench.open()
-    consumer.view?.addPartitions([entryOf(0, 0, [0, 0])])
-    consumer.view?.end(1)
+    ['a disk that has nothing to read into', 0, 0, 1],
+    ['a channel that has nothing to send in, and then its disk', least + 1, 1, 2],
+  ])('counts %s, until there is memory', async (_, left, takenLater, count) => {
+    const { bench, consumer, taken } = shortOfMemory(left)
     expect(bench.service.shortOfMemory).toBe(0)
-    await bench.clock.runUntil(() => bench.service.shortOfMemory === 1)
+    await bench.clock.advance(1)
+    taken.push(...(bench.ledger.tryAcquire({ purpose: 'read', count: takenLater }) ?? []))
+    await bench.clock.runUntil(() => bench.service.shortOfMemory === count)
     expect(consumer.received.size).toBe(0)
     for (const buffer of taken) buffer.recycle()
     await bench.clock.runUntil(() => consumer.finish !== undefined)
     expect(consumer.partition(0).payloads).toHaveLength(3)
     expect(bench.service.shortOfMemory).toBe(0)
+  })
+
+  it('reads nothing again and again while there is memory to read into and none to send in', async () => {
+    const { bench, consumer, taken } = shortOfMemory(least)
+    await bench.clock.advance(5000)
+    expect(bench.disk.reads.length).toBeLessThanOrEqual(1)
+    for (const buffer of taken) buffer.recycle()
+    await bench.clock.runUntil(() => consumer.finish !== undefined)
+    expect(consumer.partition(0).payloads).toHaveLength(3)
   })
 
   it('packs the small slices of many partitions into full bodies', async () => {
