@@ -125,6 +125,7 @@ export class ShuffleMaster {
     const job = this.#jobs.get(jobId)
     if (job === undefined) return
     this.#forget(job)
+    await this.#registrationOver(job)
     const query = job.jobEpoch === undefined ? {} : { jobEpoch: String(job.jobEpoch) }
     await this.#quietly(job, () =>
       this.#client.call(managerApi.deleteJob, { params: { jobId }, query, body: undefined }),
@@ -139,6 +140,7 @@ export class ShuffleMaster {
     const job = this.#jobs.get(jobId)
     if (job === undefined) return
     this.#forget(job)
+    await this.#registrationOver(job)
     const body = { jobEpoch: job.jobEpoch ?? 0, ...(keepMs === undefined ? {} : { keepMs }) }
     await this.#client.call(managerApi.detachJob, { params: { jobId }, query: {}, body })
   }
@@ -259,6 +261,7 @@ export class ShuffleMaster {
     try {
       await this.#register(job)
     } catch (error) {
+      if (job.isEnded) return
       if (!isShuffleError(error) || error.isRetryable || error.code === 'CANCELLED') throw error
       this.#fail(job, error.code, error.message)
     }
@@ -279,10 +282,16 @@ export class ShuffleMaster {
     }
   }
 
-  /** Registers and sends the list; one at a time for a job. */
+  /** What ends a job must not overtake its registration, or that would begin it again. */
+  async #registrationOver(job: MasterJob): Promise<void> {
+    await Promise.allSettled([this.#registrations.get(job)])
+  }
+
+  /** Registers and sends the list; one at a time for a job. CANCELLED once the job has ended here. */
   #register(job: MasterJob): Promise<void> {
     const running = this.#registrations.get(job)
     if (running !== undefined) return running
+    if (job.isEnded) return Promise.reject(endedHere(job))
     const { signal } = this.#closed
     const registration = registerAndReport(this.#client, job, {
       clientId: this.#clientId,
@@ -329,7 +338,7 @@ export class ShuffleMaster {
     const deadlineMs = this.#clock.nowMs() + (this.#options.allocateForMs ?? allocateForDefaultMs)
     for (;;) {
       if (batch.job.isEnded) {
-        throw new ShuffleError('CANCELLED', `job ${batch.job.jobId} is no longer registered here`)
+        throw endedHere(batch.job)
       }
       try {
         return await allocateBatch(this.#client, batch, { ...this.#options, signal })
@@ -421,4 +430,8 @@ export class ShuffleMaster {
       // Closed meanwhile: the loop sees it.
     }
   }
+}
+
+function endedHere({ jobId }: MasterJob): ShuffleError {
+  return new ShuffleError('CANCELLED', `job ${jobId} is no longer registered here`)
 }

@@ -237,3 +237,21 @@ test('close leaves no timer, and the jobs to those who come after', async () => 
   await expect(world.drive(master.register(jobA))).rejects.toMatchObject({ code: 'CANCELLED' })
   expect(await jobsOf({ world, plane })).toMatchObject([{ state: 'registered' }])
 })
+
+test('a job that ends while it is registered again after a restart of the manager has ended there too', async () => {
+  for (const seed of [14, 15, 16, 18]) {
+    const world = new VirtualWorld({ seed, network: { latencyMs: [1, 60] } })
+    const plane = await ControlPlane.start(world, 1)
+    await world.clock.advance(8000)
+    const master = plane.master()
+    await world.drive(master.register(jobA))
+    await world.clock.advance(1000)
+    plane.killManager()
+    await world.clock.advance(1000)
+    await plane.startManager()
+    await world.clock.advance(seed * 15)
+    await world.drive(master.master.unregisterJob(jobA))
+    await world.clock.advance(5000)
+    expect(await jobsOf({ world, plane })).toEqual([])
+  }
+})
