@@ -51,6 +51,9 @@ export async function createApp(
     pluginTimeout: 0,
     routerOptions: { maxParamLength: 400 },
     forceCloseConnections: false,
+    // Names of jobs and states are keys of maps, and may be any: nothing assigns by them to an object.
+    onProtoPoisoning: 'ignore',
+    onConstructorPoisoning: 'ignore',
     // The contract is strict about kinds, and lenient about fields that a newer peer may add.
     ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false } },
     serverFactory: (handler) => {

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { parseJobId } from '../../../client/common/ids.ts'
 import { healthyDirectory, key, reported } from '../../support/cluster-state.ts'
 import { managerApp, type ManagerApp } from '../../support/manager-app.ts'
 
@@ -87,4 +88,25 @@ test('time-in-state sums of a worker are added to the jobs that are known', asyn
   const job = state.registerJob()
   await call('POST', path, beat({ timeInStateMs: { job: { disk: 5 }, other: { disk: 9 } } }))
   expect([...job.timeInStateMs]).toEqual([['disk', 5]])
+})
+
+test('a job may have a name that objects give a meaning', async () => {
+  const { app, state, call } = await managerApp()
+  const worker = state.register('w1')
+  for (const jobId of ['__proto__', 'constructor']) {
+    await call('PUT', `/v1/jobs/${jobId}`, { clientId: 'a' })
+    const beat = { workerEpoch: 1, registration: worker.registration, sequence: 0, waitMs: 0 }
+    const timeInStateMs = { [jobId]: { ['__proto__']: 5, prototype: 1 } }
+    const { statusCode } = await app.inject({
+      method: 'POST',
+      url: '/v1/workers/w1/heartbeat',
+      payload: { ...beat, commandsSeen: 0, timeInStateMs },
+    })
+    expect(statusCode).toBe(200)
+    const job = state.cluster.job(parseJobId(jobId))
+    expect([...job.timeInStateMs]).toEqual([
+      ['__proto__', 5],
+      ['prototype', 1],
+    ])
+  }
 })
