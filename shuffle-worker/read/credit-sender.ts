@@ -39,6 +39,8 @@ export interface CreditSenderOptions {
   readonly unreadBytes: () => number
   /** All of an entry of the list has been sent. */
   readonly onFinish: (totals: PartitionTotals) => void
+  /** A body that was old enough went out, though nothing else has happened: it may be empty now. */
+  readonly onFlushed: () => void
 }
 
 /** Where an entry belongs; a change of any of the three begins a segment. */
@@ -255,6 +257,7 @@ export class CreditSender {
       }
       this.#isDue = true
       this.pump()
+      this.#options.onFlushed()
     })
   }
 

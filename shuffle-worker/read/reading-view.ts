@@ -82,6 +82,9 @@ export class ReadingView implements SweepChannel {
       onFinish: (totals) => {
         this.#sendFinish(totals)
       },
+      onFlushed: () => {
+        if (!this.#isClosed) this.#wakeDisks()
+      },
     })
   }
 

@@ -44,6 +44,7 @@ function make(options: { readonly credit?: number; readonly unread?: () => numbe
     flushLateAfterMs: 100,
     jobId: () => undefined,
     unreadBytes: options.unread ?? (() => 0),
+    onFlushed: () => undefined,
     onFinish: ({ partition }) => {
       finished.push([partition, sent.length])
     },

@@ -1,6 +1,7 @@
 // One view with schedulers that do nothing on their own: its list, its rooms, its runs.
 
 import { describe, expect, it } from 'vitest'
+import { entryHeaderLength } from '../../../client/protocol/entry.ts'
 import { ReadMemory } from '../../../shuffle-worker/read/read-memory.ts'
 import type { DiskList } from '../../../shuffle-worker/read/disk-list.ts'
 import type { PartitionCursor } from '../../../shuffle-worker/read/partition-cursor.ts'
@@ -167,6 +168,22 @@ describe('reading view', () => {
     view.afterDelivery()
     expect(disk?.wakes).toBe(after)
     expect(view.credit).toBe(0)
+  })
+
+  it('wakes the disks when its last body went out for its age: idle, it takes what is cut', async () => {
+    const { bench, view, disks, cursorsOf, consumer } = make(1)
+    const [cursor] = cursorsOf(0)
+    if (cursor === undefined) throw new Error('the disk has entries')
+    const entry = Buffer.alloc(entryHeaderLength + 10)
+    entry.writeUInt32BE(10)
+    view.append(cursor, { partition: 0, regionIndex: 0, subpartition: 0 }, entry)
+    view.afterDelivery()
+    expect([view.isIdle, consumer.bodySizes.length]).toEqual([false, 0])
+    const before = disks[0]?.wakes ?? 0
+    await bench.clock.advance(100)
+    expect([view.isIdle, consumer.bodySizes.length]).toEqual([true, 1])
+    expect(disks[0]?.wakes).toBe(before + 1)
+    view.close()
   })
 
   it('refuses what does not fit its list', () => {
