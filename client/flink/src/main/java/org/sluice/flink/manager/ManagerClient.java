@@ -9,9 +9,12 @@ import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
@@ -33,12 +36,15 @@ public final class ManagerClient implements AutoCloseable {
   private static final long CALL_TIMEOUT_MS = 5_000;
   private static final long BACK_OFF_FIRST_MS = 50;
   private static final long BACK_OFF_MAX_MS = 2_000;
+  /** What a proxy says while the manager behind it is away. */
+  private static final Set<Integer> PROXY_STATUSES = Set.of(502, 503, 504);
 
   static final ObjectMapper JSON = new ObjectMapper();
 
   private final URI base;
   private final String clusterId;
   private final String token;
+  private final long callTimeoutMs;
   private final HttpClient http;
   private final ScheduledExecutorService executor;
   private final FailureReports reports = new FailureReports(this);
@@ -47,6 +53,11 @@ public final class ManagerClient implements AutoCloseable {
 
   /** No token: null. */
   public ManagerClient(URI base, String clusterId, String token) {
+    this(base, clusterId, token, CALL_TIMEOUT_MS);
+  }
+
+  ManagerClient(URI base, String clusterId, String token, long callTimeoutMs) {
+    this.callTimeoutMs = callTimeoutMs;
     this.base = base;
     this.clusterId = clusterId;
     this.token = token;
@@ -126,7 +137,6 @@ public final class ManagerClient implements AutoCloseable {
       String method, String path, JsonNode body, long waitMs) {
     HttpRequest.Builder request =
         HttpRequest.newBuilder(base.resolve(path))
-            .timeout(Duration.ofMillis(CALL_TIMEOUT_MS + waitMs))
             .header("sluice-cluster", clusterId)
             .method(
                 method,
@@ -144,7 +154,7 @@ public final class ManagerClient implements AutoCloseable {
       request.header("sluice-manager-epoch", String.valueOf(epoch));
     }
     try {
-      return http.sendAsync(request.build(), HttpResponse.BodyHandlers.ofString())
+      return sent(request.build(), callTimeoutMs + waitMs)
           .handle(
               (response, error) -> {
                 if (error != null) {
@@ -154,7 +164,7 @@ public final class ManagerClient implements AutoCloseable {
                           "the shuffle manager at "
                               + base
                               + " does not answer ("
-                              + bare(error)
+                              + reason(error, callTimeoutMs + waitMs)
                               + "): check remote-shuffle.manager.address, and that the manager runs",
                           error));
                 }
@@ -170,11 +180,25 @@ public final class ManagerClient implements AutoCloseable {
     }
   }
 
+  /** Cancelled after so long: the time-out of a request itself ends with the head of its answer. */
+  private CompletableFuture<HttpResponse<String>> sent(HttpRequest request, long timeoutMs) {
+    CompletableFuture<HttpResponse<String>> response =
+        http.sendAsync(request, HttpResponse.BodyHandlers.ofString());
+    ScheduledFuture<?> end =
+        executor.schedule(() -> response.cancel(true), timeoutMs, TimeUnit.MILLISECONDS);
+    response.whenComplete((answer, error) -> end.cancel(false));
+    return response;
+  }
+
   /** The failure itself, without what a future wraps it in. */
-  private static Throwable bare(Throwable error) {
-    return error instanceof java.util.concurrent.CompletionException && error.getCause() != null
-        ? error.getCause()
-        : error;
+  private static String reason(Throwable error, long timeoutMs) {
+    Throwable bare =
+        error instanceof java.util.concurrent.CompletionException && error.getCause() != null
+            ? error.getCause()
+            : error;
+    return bare instanceof CancellationException
+        ? "nothing within " + timeoutMs + " ms"
+        : bare.toString();
   }
 
   private JsonNode understand(HttpResponse<String> response) throws ShuffleException {
@@ -183,20 +207,35 @@ public final class ManagerClient implements AutoCloseable {
     try {
       content = response.body().isEmpty() ? object() : JSON.readTree(response.body());
     } catch (IOException error) {
-      throw new ShuffleException(
-          ErrorCode.PROTOCOL, "the answer of " + base + " is not that of a shuffle manager", error);
+      throw noManagers(response.statusCode(), error);
     }
     if (response.statusCode() < 400) {
       return content;
     }
     JsonNode error = content.path("error");
     if (!error.isObject()) {
-      throw new ShuffleException(
-          ErrorCode.PROTOCOL,
-          "status " + response.statusCode() + " of " + base + " is not that of a shuffle manager");
+      throw noManagers(response.statusCode(), null);
     }
     throw new ShuffleException(
         ErrorCode.ofName(error.path("code").asText()), error.path("message").asText());
+  }
+
+  /** The answer is not that of a shuffle manager. */
+  private ShuffleException noManagers(int status, IOException cause) {
+    if (PROXY_STATUSES.contains(status)) {
+      return new ShuffleException(
+          ErrorCode.NO_MANAGER,
+          "a proxy before the shuffle manager answers at "
+              + base
+              + " with status "
+              + status
+              + ": the manager does not run, or can't be reached from there",
+          cause);
+    }
+    return new ShuffleException(
+        ErrorCode.PROTOCOL,
+        "status " + status + " of " + base + " is not that of a shuffle manager",
+        cause);
   }
 
   private synchronized void noteEpoch(long epoch) throws ShuffleException {

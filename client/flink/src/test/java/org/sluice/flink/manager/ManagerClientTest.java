@@ -21,6 +21,7 @@ import org.sluice.flink.ShuffleException;
 import org.sluice.flink.support.Await;
 import org.sluice.flink.support.FakeManager;
 import org.sluice.flink.support.FakeManager.Answer;
+import org.sluice.flink.support.FakeWorker;
 import org.sluice.flink.transport.WorkerAddress;
 import org.sluice.flink.wire.ErrorCode;
 import org.sluice.flink.wire.PartitionKey;
@@ -83,8 +84,41 @@ class ManagerClientTest {
   @Test
   @DisplayName("who answers and is no manager is PROTOCOL")
   void stranger() throws Exception {
-    manager.instead = call -> Answer.status(404);
+    for (int status : new int[] {200, 404, 500}) {
+      manager.instead = call -> Answer.text(status, "<html>hello</html>");
+      assertEquals(ErrorCode.PROTOCOL, failure(call(LONG_MS)));
+    }
+    manager.instead = call -> Answer.text(404, "{}");
     assertEquals(ErrorCode.PROTOCOL, failure(call(LONG_MS)));
+  }
+
+  @Test
+  @DisplayName("a proxy that answers for a manager that is away is waited out")
+  void proxy() throws Exception {
+    for (int status : new int[] {502, 503, 504}) {
+      for (String said : List.of("<html>Bad gateway</html>", "{\"message\":\"no upstream\"}", "")) {
+        manager.instead = call -> Answer.text(status, said);
+        CompletableFuture<JsonNode> refused = call(0);
+        assertEquals(ErrorCode.NO_MANAGER, failure(refused));
+        String words = refused.handle((answer, error) -> error.getMessage()).get();
+        assertTrue(words.contains("a proxy") && words.contains("status " + status), words);
+      }
+    }
+    AtomicInteger refusals = new AtomicInteger(2);
+    manager.instead =
+        call -> refusals.getAndDecrement() > 0 ? Answer.text(502, "<html>") : null;
+    call(LONG_MS).get(Await.DEADLINE_MS, TimeUnit.MILLISECONDS);
+  }
+
+  @Test
+  @DisplayName("an answer that begins and never ends is given up as none")
+  void stuck() throws Exception {
+    manager.instead = call -> Answer.stuck();
+    try (ManagerClient impatient =
+        new ManagerClient(manager.address(), FakeWorker.CLUSTER, null, 50)) {
+      assertEquals(
+          ErrorCode.NO_MANAGER, failure(impatient.call("GET", "/v1/cluster", null, 0, 0)));
+    }
   }
 
   @Test

@@ -57,26 +57,34 @@ public final class FakeManager implements AutoCloseable {
   /** What is answered instead of the usual. */
   public static final class Answer {
     final int status;
-    final JsonNode body;
+    final String body;
+    /** Bytes that are announced and never come. */
+    final int missing;
 
-    private Answer(int status, JsonNode body) {
+    private Answer(int status, String body, int missing) {
       this.status = status;
       this.body = body;
+      this.missing = missing;
     }
 
     public static Answer of(JsonNode body) {
-      return new Answer(200, body);
+      return new Answer(200, body.toString(), 0);
     }
 
-    /** Without a word, as someone who is no manager answers. */
-    public static Answer status(int status) {
-      return new Answer(status, JSON.createObjectNode());
+    /** What someone who is no manager says. */
+    public static Answer text(int status, String body) {
+      return new Answer(status, body, 0);
+    }
+
+    /** It begins, and then nothing more comes. */
+    public static Answer stuck() {
+      return new Answer(200, "{", 1);
     }
 
     public static Answer error(int status, ErrorCode code, String message) {
       ObjectNode body = JSON.createObjectNode();
       body.putObject("error").put("code", code.name()).put("message", message);
-      return new Answer(status, body);
+      return new Answer(status, body.toString(), 0);
     }
   }
 
@@ -137,11 +145,14 @@ public final class FakeManager implements AutoCloseable {
     if (answer == null) {
       answer = Answer.of(usual(call));
     }
-    byte[] body = answer.body.toString().getBytes(StandardCharsets.UTF_8);
+    byte[] body = answer.body.getBytes(StandardCharsets.UTF_8);
     exchange.getResponseHeaders().add("sluice-manager-epoch", String.valueOf(epoch));
-    exchange.sendResponseHeaders(answer.status, body.length);
+    exchange.sendResponseHeaders(answer.status, body.length + answer.missing);
     exchange.getResponseBody().write(body);
-    exchange.close();
+    exchange.getResponseBody().flush();
+    if (answer.missing == 0) {
+      exchange.close();
+    }
   }
 
   private ObjectNode usual(Call call) throws IOException {
