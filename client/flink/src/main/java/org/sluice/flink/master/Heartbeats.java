@@ -9,7 +9,9 @@ import org.apache.flink.runtime.shuffle.JobShuffleContext;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.node.ArrayNode;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.node.ObjectNode;
+import org.sluice.flink.ShuffleException;
 import org.sluice.flink.manager.ManagerClient;
+import org.sluice.flink.wire.ErrorCode;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -60,11 +62,24 @@ final class Heartbeats {
     List<CompletableFuture<Void>> registering = new ArrayList<>();
     for (MasterJob job : used) {
       if (!registrations.isKnown(job)) {
-        registering.add(registrations.register(job));
+        registering.add(register(job));
       }
     }
     CompletableFuture.allOf(registering.toArray(new CompletableFuture<?>[0]))
         .whenCompleteAsync((nothing, error) -> send(error != null), thread);
+  }
+
+  private CompletableFuture<Void> register(MasterJob job) {
+    return registrations
+        .register(job)
+        .whenCompleteAsync(
+            (nothing, error) -> {
+              if (error != null
+                  && ShuffleException.of(error, ErrorCode.NO_MANAGER).is(ErrorCode.SUPERSEDED)) {
+                giveUp(job);
+              }
+            },
+            thread);
   }
 
   private void send(boolean isTroubled) {
@@ -105,10 +120,12 @@ final class Heartbeats {
                 end(PAUSE_MS);
                 return;
               }
+              boolean isUnderstood = true;
               for (int index = 0; index < beating.size(); index++) {
-                take(beating.get(index), beats.get(index), answer.path("jobs").path(index));
+                isUnderstood &=
+                    tryTake(beating.get(index), beats.get(index), answer.path("jobs").path(index));
               }
-              end(isTroubled ? PAUSE_MS : 0);
+              end(isTroubled || !isUnderstood ? PAUSE_MS : 0);
             },
             thread);
   }
@@ -116,6 +133,17 @@ final class Heartbeats {
   private void end(long pauseMs) {
     isBeating = false;
     thread.later(this::begin, pauseMs);
+  }
+
+  /** Nothing that is said of one job ends the heartbeat of all. */
+  private boolean tryTake(MasterJob job, ObjectNode beat, JsonNode answer) {
+    try {
+      take(job, beat, answer);
+      return true;
+    } catch (RuntimeException error) {
+      LOG.error("what the shuffle manager says of job {} makes no sense", job.jobId, error);
+      return false;
+    }
   }
 
   private void take(MasterJob job, ObjectNode beat, JsonNode answer) {
@@ -131,17 +159,21 @@ final class Heartbeats {
         }
         break;
       case "superseded":
-        LOG.error(
-            "another client took job {} over: remote-shuffle.application must be different for"
-                + " every Flink cluster",
-            job.jobId);
-        job.isEnded = true;
-        jobs.remove(job);
+        giveUp(job);
         break;
       default:
         job.reportedTo = 0;
         break;
     }
+  }
+
+  private void giveUp(MasterJob job) {
+    LOG.error(
+        "another client took job {} over: remote-shuffle.application must be different for"
+            + " every Flink cluster",
+        job.jobId);
+    job.isEnded = true;
+    jobs.remove(job);
   }
 
   /**
@@ -161,8 +193,7 @@ final class Heartbeats {
 
   private static void stopTracking(
       JobShuffleContext context, Collection<ResultPartitionID> ids, int tries) {
-    context
-        .stopTrackingAndReleasePartitions(ids)
+    told(context, ids)
         .whenComplete(
             (nothing, error) -> {
               if (error != null && tries > 1) {
@@ -171,5 +202,14 @@ final class Heartbeats {
                 LOG.warn("Flink could not be told of lost partitions", error);
               }
             });
+  }
+
+  private static CompletableFuture<?> told(
+      JobShuffleContext context, Collection<ResultPartitionID> ids) {
+    try {
+      return context.stopTrackingAndReleasePartitions(ids);
+    } catch (RuntimeException error) {
+      return CompletableFuture.failedFuture(error);
+    }
   }
 }

@@ -50,7 +50,9 @@ final class JobRegistrations {
     }
     CompletableFuture<Void> done = new CompletableFuture<>();
     running.put(job, done);
-    ManagerCalls.register(manager, job, clientId, isTakeOverAllowed)
+    job.earlierEnded
+        .thenCompose(
+            nothing -> ManagerCalls.register(manager, job, clientId, isTakeOverAllowed))
         .thenComposeAsync(
             answer -> {
               job.jobEpoch = answer.path("jobEpoch").asLong();

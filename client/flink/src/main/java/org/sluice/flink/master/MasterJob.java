@@ -8,6 +8,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
 import org.apache.flink.runtime.shuffle.JobShuffleContext;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.node.ArrayNode;
@@ -25,6 +26,8 @@ final class MasterJob {
 
   final String jobId;
   JobShuffleContext context;
+  /** Done when the manager has heard of the end of an earlier one with this id. */
+  CompletableFuture<?> earlierEnded = CompletableFuture.completedFuture(null);
   /** Null before the first registration. */
   Long jobEpoch;
   /** The epoch of the manager that has the list; 0: none has. */

@@ -2,6 +2,7 @@ package org.sluice.flink.master;
 
 import java.util.Collection;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import org.sluice.flink.ShuffleException;
 import org.sluice.flink.manager.ManagerClient;
 import org.sluice.flink.wire.ErrorCode;
@@ -40,23 +41,30 @@ final class PartitionReleases {
   }
 
   void sendNow() {
-    for (MasterJob job : jobs) {
-      if (!job.hasReleases() || job.jobEpoch == null) {
-        continue;
-      }
-      List<PartitionKey> keys = job.takeReleases(BATCH_MAX);
-      ManagerCalls.release(manager, job, keys)
-          .whenCompleteAsync(
-              (answer, error) -> {
-                if (error != null
-                    && !ShuffleException.of(error, ErrorCode.NO_MANAGER)
-                        .is(ErrorCode.JOB_UNKNOWN, ErrorCode.SUPERSEDED)) {
-                  job.releaseFailed(keys);
-                } else if (job.hasReleases()) {
-                  sendNow();
-                }
-              },
-              thread);
+    jobs.forEach(this::sendAll);
+  }
+
+  /** All of one job; done, however that ended, when nothing is left that the manager hears now. */
+  CompletableFuture<Void> sendAll(MasterJob job) {
+    if (!job.hasReleases() || job.jobEpoch == null) {
+      return CompletableFuture.completedFuture(null);
     }
+    List<PartitionKey> keys = job.takeReleases(BATCH_MAX);
+    return ManagerCalls.release(manager, job, keys)
+        .handleAsync((answer, error) -> error == null || isOver(error), thread)
+        .thenCompose(
+            isDone -> {
+              if (isDone) {
+                return sendAll(job);
+              }
+              job.releaseFailed(keys);
+              return CompletableFuture.completedFuture(null);
+            });
+  }
+
+  /** The manager has nothing of it any more. */
+  private static boolean isOver(Throwable error) {
+    return ShuffleException.of(error, ErrorCode.NO_MANAGER)
+        .is(ErrorCode.JOB_UNKNOWN, ErrorCode.SUPERSEDED);
   }
 }

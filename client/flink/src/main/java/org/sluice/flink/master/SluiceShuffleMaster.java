@@ -2,10 +2,8 @@ package org.sluice.flink.master;
 
 import java.util.Collection;
 import java.util.LinkedHashMap;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
@@ -53,8 +51,8 @@ public final class SluiceShuffleMaster implements ShuffleMaster<ShuffleDescripto
   private final PartitionReleases releases;
   private final PartitionRequests requests;
   private final Heartbeats heartbeats;
-  /** What the manager is being told of jobs that have ended. */
-  private final Set<CompletableFuture<?>> farewells = new LinkedHashSet<>();
+  /** What the manager is being told of jobs that have ended, by their ids. */
+  private final Map<String, CompletableFuture<?>> farewells = new LinkedHashMap<>();
 
   private volatile boolean isClosed;
 
@@ -95,7 +93,7 @@ public final class SluiceShuffleMaster implements ShuffleMaster<ShuffleDescripto
     thread.execute(
         () -> {
           requests.close(closedError());
-          CompletableFuture.allOf(farewells.toArray(new CompletableFuture<?>[0]))
+          CompletableFuture.allOf(farewells.values().toArray(new CompletableFuture<?>[0]))
               .whenComplete((nothing, error) -> told.complete(null));
         });
     try {
@@ -127,7 +125,10 @@ public final class SluiceShuffleMaster implements ShuffleMaster<ShuffleDescripto
           }
           // The manager hears of a job with its first blocking result: of most streaming jobs never.
           String id = settings.application + "." + context.getJobId();
-          jobs.put(context.getJobId(), new MasterJob(id, context));
+          MasterJob job = new MasterJob(id, context);
+          // Else what is said of its earlier life could end this one.
+          job.earlierEnded = farewells.getOrDefault(id, job.earlierEnded);
+          jobs.put(context.getJobId(), job);
         });
   }
 
@@ -148,19 +149,10 @@ public final class SluiceShuffleMaster implements ShuffleMaster<ShuffleDescripto
   /** The data is released, or kept for a JobManager that takes the job over. */
   private void sayFarewell(MasterJob job) {
     CompletableFuture<Void> told = new CompletableFuture<>();
-    farewells.add(told);
-    registrations
-        .settled(job)
-        .thenComposeAsync(
-            nothing -> {
-              if (job.jobEpoch == null) {
-                return CompletableFuture.<JsonNode>completedFuture(null);
-              }
-              return settings.isDetaching
-                  ? ManagerCalls.detach(manager, job)
-                  : ManagerCalls.delete(manager, job);
-            },
-            thread)
+    farewells.put(job.jobId, told);
+    job.earlierEnded
+        .thenCompose(nothing -> registrations.settled(job))
+        .thenComposeAsync(nothing -> tellEnd(job), thread)
         .whenCompleteAsync(
             (answer, error) -> {
               if (error != null) {
@@ -169,10 +161,19 @@ public final class SluiceShuffleMaster implements ShuffleMaster<ShuffleDescripto
                     job.jobId,
                     error.getMessage());
               }
-              farewells.remove(told);
+              farewells.remove(job.jobId, told);
               told.complete(null);
             },
             thread);
+  }
+
+  private CompletableFuture<JsonNode> tellEnd(MasterJob job) {
+    if (job.jobEpoch == null) {
+      return CompletableFuture.completedFuture(null);
+    }
+    return settings.isDetaching
+        ? releases.sendAll(job).thenCompose(nothing -> ManagerCalls.detach(manager, job))
+        : ManagerCalls.delete(manager, job);
   }
 
   // --- partitions ---

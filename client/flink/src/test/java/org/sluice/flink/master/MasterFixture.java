@@ -84,6 +84,7 @@ public final class MasterFixture implements AutoCloseable {
     public final JobID id;
     final List<Collection<ResultPartitionID>> stopped = new CopyOnWriteArrayList<>();
     volatile int failures;
+    volatile boolean isThrowing;
 
     public Job() {
       this(new JobID());
@@ -102,6 +103,9 @@ public final class MasterFixture implements AutoCloseable {
     public CompletableFuture<?> stopTrackingAndReleasePartitions(
         Collection<ResultPartitionID> partitions) {
       stopped.add(partitions);
+      if (isThrowing) {
+        throw new IllegalStateException("the JobMaster has ended");
+      }
       if (failures > 0) {
         failures--;
         return CompletableFuture.failedFuture(new IOException("the JobMaster is busy"));

@@ -355,6 +355,35 @@ class SluiceShuffleMasterTest {
   }
 
   @Test
+  @DisplayName("a JobMaster that throws what it is told ends no heartbeat")
+  void lossesThrown() throws Exception {
+    MasterFixture.Job throwing = f.job();
+    MasterFixture.Job other = f.job();
+    throwing.isThrowing = true;
+    f.manager.command("app." + throwing.id, lost(f.place(throwing, 1)));
+    Await.until("it was told", () -> throwing.stopped.size() == 3);
+    f.manager.command("app." + other.id, lost(f.place(other, 1)));
+    Await.until("the other is told", () -> !other.stopped.isEmpty());
+  }
+
+  @Test
+  @DisplayName("a command that makes no sense ends no heartbeat")
+  void senseless() throws Exception {
+    MasterFixture.Job job = f.job();
+    List<SluiceShuffleDescriptor> placed = f.place(job, 1);
+    ObjectNode senseless = lost(placed);
+    senseless.withArray("groups").forEach(group -> ((ObjectNode) group).put("dataSetId", "a b"));
+    f.manager.command("app." + job.id, senseless);
+    f.manager.command("app." + job.id, lost(placed));
+    Await.until(
+        "both came",
+        () -> {
+          f.manager.command("app." + job.id, lost(placed));
+          return !job.stopped.isEmpty();
+        });
+  }
+
+  @Test
   @DisplayName("after a failover of the JobMaster losses go to the new one, without a conflict with oneself")
   void registeredAgain() throws Exception {
     MasterFixture.Job before = f.job();
@@ -388,19 +417,39 @@ class SluiceShuffleMasterTest {
           }
           return Answer.of(answer);
         };
-    Await.until(
-        "it is given up",
-        () -> {
-          CompletableFuture<ShuffleDescriptor> asked = f.ask(taken, 1);
-          try {
-            MasterFixture.placed(asked);
-            return false;
-          } catch (java.util.concurrent.ExecutionException error) {
-            return true;
-          }
-        });
+    Await.until("it is given up", () -> isGivenUp(taken));
     f.manager.instead = call -> null;
     f.place(f.job(), 1);
+  }
+
+  private boolean isGivenUp(MasterFixture.Job job) throws Exception {
+    CompletableFuture<ShuffleDescriptor> asked = f.ask(job, 1);
+    Await.until("it is answered", asked::isDone);
+    return asked.isCompletedExceptionally()
+        && MasterFixture.failure(asked).is(ErrorCode.JOB_UNKNOWN);
+  }
+
+  @Test
+  @DisplayName("so is one that a manager which has restarted does not take from this client any more")
+  void supersededAtRegistration() throws Exception {
+    MasterFixture.Job taken = f.job();
+    MasterFixture.Job other = f.job();
+    f.place(taken, 1);
+    f.place(other, 1);
+    f.manager.instead =
+        call ->
+            call.is("PUT", taken.id.toString())
+                ? Answer.error(409, ErrorCode.SUPERSEDED, "another client took it over")
+                : null;
+    f.manager.epoch = 2;
+    Await.until("it is given up", () -> isGivenUp(taken));
+    int before = f.manager.calls("PUT", taken.id.toString()).size();
+    int heartbeats = f.manager.calls("POST", "/v1/jobs/heartbeat").size();
+    Await.until(
+        "the other goes on",
+        () -> f.manager.calls("POST", "/v1/jobs/heartbeat").size() > heartbeats + 3);
+    assertEquals(before, f.manager.calls("PUT", taken.id.toString()).size());
+    f.place(other, 1);
   }
 
   // --- releasing ---
@@ -482,6 +531,42 @@ class SluiceShuffleMasterTest {
     assertEquals("app." + job.id, f.manager.await("POST", "/detach").jobId());
     f.master.close();
     assertEquals(List.of(), f.manager.calls("DELETE", ""));
+  }
+
+  @Test
+  @DisplayName("what Flink released of such a job is released before it is detached")
+  void releaseBeforeDetaching() throws Exception {
+    remake("app", true, LONG_MS);
+    MasterFixture.Job job = f.job();
+    f.place(job, 3).subList(0, 2).forEach(f.master::releasePartitionExternally);
+    f.master.unregisterJob(job.id);
+    f.manager.await("POST", "/detach");
+    assertEquals(2, MasterFixture.rows(f.manager.calls("POST", "/release"), "keys"));
+  }
+
+  @Test
+  @DisplayName("a job that comes again is registered when the manager has heard that it had ended")
+  void comesAgain() throws Exception {
+    CountDownLatch hold = new CountDownLatch(1);
+    f.manager.instead =
+        call -> {
+          if (call.is("DELETE", "")) {
+            await(hold);
+          }
+          return null;
+        };
+    MasterFixture.Job job = f.job();
+    f.place(job, 1);
+    f.master.unregisterJob(job.id);
+    f.manager.await("DELETE", "");
+    MasterFixture.Job again = new MasterFixture.Job(job.id);
+    f.master.registerJob(again);
+    CompletableFuture<ShuffleDescriptor> asked = f.ask(again, 0);
+    f.place(f.job(), 1);
+    assertEquals(1, f.manager.calls("PUT", job.id.toString()).size());
+    hold.countDown();
+    MasterFixture.placed(asked);
+    assertEquals(2, f.manager.calls("PUT", job.id.toString()).size());
   }
 
   @Test
