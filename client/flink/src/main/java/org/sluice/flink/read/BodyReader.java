@@ -26,6 +26,8 @@ final class BodyReader {
   private int next;
   private int segmentEnd;
   private InputPartition partition;
+  private int region;
+  private int served;
 
   BodyReader(GateQueue.Body body, Uncompressor uncompressor, ReadyItems ready) {
     this.channel = body.channel;
@@ -44,6 +46,12 @@ final class BodyReader {
         return false;
       }
       enterSegment();
+      if (partition == null) {
+        // It failed while this was under way.
+        next = segmentEnd;
+        return true;
+      }
+      enterRun();
     }
     try {
       readEntry();
@@ -67,19 +75,22 @@ final class BodyReader {
     }
   }
 
-  private void enterSegment() throws IOException, BadEntry {
+  private void enterSegment() throws IOException {
     if (end - next < Wire.SEGMENT_HEADER_LENGTH) {
       throw malformed("a segment's header is cut off");
     }
     partition = channel.listed(memory.getIntBigEndian(next) & 0xffff_ffffL);
-    int region = memory.getIntBigEndian(next + 4);
-    int served = memory.getIntBigEndian(next + 8);
+    region = memory.getIntBigEndian(next + 4);
+    served = memory.getIntBigEndian(next + 8);
     int length = memory.getIntBigEndian(next + 12);
     next += Wire.SEGMENT_HEADER_LENGTH;
     if (length < Wire.ENTRY_HEADER_LENGTH || length > end - next) {
       throw malformed("a segment's length does not fit");
     }
     segmentEnd = next + length;
+  }
+
+  private void enterRun() throws BadEntry {
     try {
       partition.enterRun(region, served);
     } catch (ShuffleException error) {

@@ -2,7 +2,9 @@ package org.sluice.flink.read;
 
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.TimeUnit;
 import org.apache.flink.runtime.io.network.buffer.NetworkBuffer;
 import org.apache.flink.shaded.netty4.io.netty.buffer.ByteBuf;
@@ -69,21 +71,24 @@ final class ReadChannel implements ChannelHandler {
     channel.send(new Message(MessageType.READ_END, (long) listed.length));
   }
 
-  /** The input that the worker means by the index. */
+  /** The input that the worker means by the index; null when it has ended on this channel. */
   InputPartition listed(long index) throws ShuffleException {
-    InputPartition partition = index < listed.length ? listed[(int) index] : null;
-    if (partition == null) {
+    if (index >= listed.length) {
       throw new ShuffleException(
           ErrorCode.PROTOCOL, "the worker names partition " + index + ", which is not listed");
     }
-    return partition;
+    return listed[(int) index];
   }
 
-  /** The same, and the worker says nothing more of it. */
+  /** The same, and it has ended from now on. */
   InputPartition takeListed(long index) throws ShuffleException {
     InputPartition partition = listed(index);
     listed[(int) index] = null;
     return partition;
+  }
+
+  boolean hasListed() {
+    return Arrays.stream(listed).anyMatch(Objects::nonNull);
   }
 
   /** All that have not ended. */

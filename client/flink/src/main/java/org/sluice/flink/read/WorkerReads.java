@@ -156,16 +156,29 @@ final class WorkerReads {
         onPartitionFailed(channel, message);
         break;
       default:
-        // ReadFinish: what was put off meanwhile goes on the next channel.
-        if (channel.reader.hasWaiting()) {
-          later(channel.reader);
-        }
+        onReadFinish(channel);
         break;
+    }
+  }
+
+  private void onReadFinish(ReadChannel channel) throws IOException {
+    if (channel.hasListed()) {
+      onLost(
+          channel,
+          new ShuffleException(
+              ErrorCode.PROTOCOL,
+              "worker " + channel.reader.worker + " ends a channel before its list"));
+    } else if (channel.reader.hasWaiting()) {
+      // What was put off meanwhile goes on the next channel.
+      later(channel.reader);
     }
   }
 
   private void onPartitionFinish(ReadChannel channel, Message message) throws IOException {
     InputPartition partition = channel.takeListed(message.number("partition"));
+    if (partition == null) {
+      return;
+    }
     channel.reader.succeed();
     try {
       partition.finish(message.number("entryCount"), message.number("byteCount"));
@@ -178,6 +191,9 @@ final class WorkerReads {
 
   private void onPartitionFailed(ReadChannel channel, Message message) throws IOException {
     InputPartition partition = channel.takeListed(message.number("partition"));
+    if (partition == null) {
+      return;
+    }
     ShuffleException error =
         new ShuffleException(
             ErrorCode.ofWire(message.integer("code")),

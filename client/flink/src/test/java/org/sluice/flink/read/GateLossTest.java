@@ -146,6 +146,34 @@ class GateLossTest {
   }
 
   @Test
+  @DisplayName("what of a failed input was under way is skipped, and the others go on until it is told")
+  void dataAfterFailure() throws Exception {
+    InputPartition failing = f.input(0, 0);
+    InputPartition other = f.input(0, 0);
+    f.failureDelayMs = 300;
+    f.open();
+    FakeWorker.Frame channel = f.opened();
+    GateFixture.failed(channel, 0, ErrorCode.DISK_FAILED.wireCode());
+    channel.reply(
+        new Entries(failing.key).run(0, 0, 0).data("too late", true).body(), MessageType.READ_DATA);
+    channel.reply(
+        new Entries(other.key).run(1, 0, 0).data("in time", true).body(), MessageType.READ_DATA);
+    assertEquals("in time", f.nextText());
+    assertEquals(
+        failing.descriptor.getResultPartitionID(),
+        f.failure(PartitionNotFoundException.class).getPartitionId());
+  }
+
+  @Test
+  @DisplayName("a worker that ends a channel before its list breaks the protocol; no gate waits for it")
+  void endsEarly() throws Exception {
+    f.input(0, 0);
+    f.open();
+    GateFixture.end(f.opened());
+    assertEquals(ErrorCode.PROTOCOL, f.failure(ShuffleException.class).code());
+  }
+
+  @Test
   @DisplayName("a channel that has credit and is silent for too long is closed and opened again")
   void idle() throws Exception {
     f.idleMs = 1;
