@@ -14,27 +14,40 @@ const kibibyte = 1024
 
 /** (a) write and (b) whole partitions read, in one: the second reads what the first wrote. */
 export function writeCases(scale: Scale): ShuffleCase[] {
-  return [fewPartitions(scale), manyPartitions(scale)]
+  return [
+    ...(scale.isQuick ? [] : [onePartition(scale)]),
+    fewPartitions(scale),
+    manyPartitions(scale),
+  ]
 }
 
-function fewPartitions(scale: Scale): ShuffleCase {
-  const [partitions, subpartitions] = [16, 16]
+/** What growth is measured from. */
+function onePartition(scale: Scale): ShuffleCase {
+  return fewPartitions(scale, { partitions: 1, tasks: 1 })
+}
+
+function fewPartitions(
+  scale: Scale,
+  { partitions, tasks } = { partitions: 16, tasks: 8 },
+): ShuffleCase {
+  const subpartitions = 16
+  const few = counted(partitions, 'partition')
   return {
     workload: 'a',
-    name: 'write, 16 partitions by 8 producers',
+    name: `write, ${few} by ${counted(tasks, 'producer')}`,
     partitions,
     subpartitions,
     sliceBytes: sliceOf(scale.bytes / partitions / subpartitions),
     recordBytes: 4 * kibibyte - 4,
-    openCount: 8,
+    openCount: tasks,
     partitionMemoryBytes: 8 * mebibyte,
     gateMemoryBytes: 8 * mebibyte,
     reference: { fileCount: partitions, requestBytes: mebibyte },
     reads: [
       {
         workload: 'b',
-        name: 'whole read, 16 partitions by 8 consumers',
-        groups: [wholePartitions(partitions, { subpartitions, consumers: 8 })],
+        name: `whole read, ${few} by ${counted(tasks, 'consumer')}`,
+        groups: [wholePartitions(partitions, { subpartitions, consumers: tasks })],
         reference: 'sequential',
       },
     ],
@@ -254,6 +267,10 @@ export function wholePartitions(
 /** Whole records of 4 KiB with their framing, so that entries are full. */
 function sliceOf(bytes: number): number {
   return Math.max(1, Math.floor(bytes / (4 * kibibyte))) * (4 * kibibyte - 4)
+}
+
+function counted(count: number, what: string): string {
+  return count === 1 ? `1 ${what}` : `${String(count)} ${what}s`
 }
 
 function sliceText(bytes: number): string {
