@@ -22,3 +22,21 @@ it('key memory keeps the highest allocation that was tried', () => {
   for (const index of [2, 3]) memory.sawAllocation(text(index), allocationOf(1))
   expect(memory.highestAllocation(text(1))).toBeUndefined()
 })
+
+it("key memory tells fate and allocation apart, also in a row that was another key's", () => {
+  const memory = new KeyMemory({ countMax: 2 })
+  memory.sawAllocation(text(1), allocationOf(5))
+  memory.remember(text(2), { state: 'released' })
+  expect(memory.fateOf(text(1))).toBeUndefined()
+  expect(memory.highestAllocation(text(2))).toBeUndefined()
+  memory.remember(text(3), { state: 'released' })
+  memory.sawAllocation(text(4), allocationOf(7))
+  for (const index of [1, 2]) {
+    expect(memory.fateOf(text(index))).toBeUndefined()
+    expect(memory.highestAllocation(text(index))).toBeUndefined()
+  }
+  expect(memory.fateOf(text(3))).toEqual({ state: 'released' })
+  expect(memory.highestAllocation(text(3))).toBeUndefined()
+  expect(memory.fateOf(text(4))).toBeUndefined()
+  expect(memory.highestAllocation(text(4))).toEqual(allocationOf(7))
+})
