@@ -36,7 +36,8 @@ final class ReadChannel implements ChannelHandler {
   private final ArrayDeque<NetworkBuffer> reserved = new ArrayDeque<>();
   private long backlogLeft;
   private boolean isDead;
-  private volatile long lastFrameNanos = System.nanoTime();
+  /** Since its last frame, or since it has had credit again. */
+  private volatile long silentSinceNanos = System.nanoTime();
 
   ReadChannel(
       GateQueue queue,
@@ -115,6 +116,9 @@ final class ReadChannel implements ChannelHandler {
 
   /** Only while it has backlog, and is therefore alive. */
   void reserve(NetworkBuffer buffer) {
+    if (reserved.isEmpty()) {
+      silentSinceNanos = System.nanoTime();
+    }
     reserved.add(buffer);
   }
 
@@ -133,7 +137,7 @@ final class ReadChannel implements ChannelHandler {
     synchronized (memory.lock()) {
       isWorkersTurn = !reserved.isEmpty() || backlogLeft == 0;
     }
-    return isWorkersTurn ? TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - lastFrameNanos) : 0;
+    return isWorkersTurn ? TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - silentSinceNanos) : 0;
   }
 
   /** Gives it up; what it reserved goes back. Idempotent. */
@@ -191,7 +195,7 @@ final class ReadChannel implements ChannelHandler {
 
   @Override
   public void onData(ByteBuf body) {
-    lastFrameNanos = System.nanoTime();
+    silentSinceNanos = System.nanoTime();
     boolean wasDead;
     synchronized (memory.lock()) {
       wasDead = isDead;
@@ -206,7 +210,7 @@ final class ReadChannel implements ChannelHandler {
 
   @Override
   public void onMessage(Message message) {
-    lastFrameNanos = System.nanoTime();
+    silentSinceNanos = System.nanoTime();
     switch (message.type()) {
       case READ_OPENED:
         break;
