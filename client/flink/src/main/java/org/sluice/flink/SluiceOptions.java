@@ -16,6 +16,7 @@ import org.apache.flink.configuration.Configuration;
 import org.apache.flink.configuration.IllegalConfigurationException;
 import org.apache.flink.configuration.MemorySize;
 import org.apache.flink.configuration.NettyShuffleEnvironmentOptions;
+import org.sluice.flink.wire.Wire;
 
 /** The options of the plugin, in Flink's own configuration. README.md has them as a table. */
 public final class SluiceOptions {
@@ -166,6 +167,29 @@ public final class SluiceOptions {
           MANAGER_ADDRESS.key() + ": '" + address + "' is no address; use http://host:port");
     }
     return uri;
+  }
+
+  static String clusterId(Configuration configuration) {
+    return checkId(CLUSTER_ID, configuration.get(CLUSTER_ID), Wire.ID_LENGTH_MAX);
+  }
+
+  /** Null: one is to be made. A job's id, which goes behind it, is a dot and 32 digits. */
+  static String application(Configuration configuration) {
+    String name = configuration.get(APPLICATION);
+    return name == null ? null : checkId(APPLICATION, name, Wire.ID_LENGTH_MAX - 33);
+  }
+
+  private static String checkId(ConfigOption<String> option, String id, int lengthMax) {
+    if (id.length() > lengthMax || !id.matches("[\\x21-\\x7e]+")) {
+      throw new IllegalConfigurationException(
+          option.key()
+              + ": '"
+              + id
+              + "' must be 1 to "
+              + lengthMax
+              + " printable ASCII characters without spaces");
+    }
+    return id;
   }
 
   /** Null: there is none. */

@@ -71,7 +71,7 @@ final class SluiceShuffleEnvironment
     this.connections =
         new ConnectionPool(
             new ConnectionPool.Settings(
-                configuration.get(SluiceOptions.CLUSTER_ID),
+                SluiceOptions.clusterId(configuration),
                 SluiceOptions.token(configuration),
                 threads > 0 ? threads : Math.max(2, context.getNumberOfSlots() / 4),
                 (int) configuration.get(SluiceOptions.CONNECT_TIMEOUT).toMillis(),

@@ -81,7 +81,7 @@ public final class SluiceShuffleServiceFactory
                 .defaultValue(false));
     MasterSettings settings =
         new MasterSettings(
-            configuration.get(SluiceOptions.APPLICATION),
+            SluiceOptions.application(configuration),
             isDetaching,
             hasRestartStrategy(configuration),
             bufferSize,
@@ -108,7 +108,7 @@ public final class SluiceShuffleServiceFactory
   private static ManagerClient managerClient(Configuration configuration) {
     return new ManagerClient(
         SluiceOptions.managerAddress(configuration),
-        configuration.get(SluiceOptions.CLUSTER_ID),
+        SluiceOptions.clusterId(configuration),
         SluiceOptions.token(configuration));
   }
 

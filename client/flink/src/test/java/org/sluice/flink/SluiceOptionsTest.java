@@ -1,7 +1,9 @@
 package org.sluice.flink;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -14,6 +16,7 @@ import org.apache.flink.configuration.IllegalConfigurationException;
 import org.apache.flink.util.TimeUtils;
 import org.junit.jupiter.api.DisplayName;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
 
 class SluiceOptionsTest {
   @Test
@@ -42,6 +45,28 @@ class SluiceOptionsTest {
     return new org.apache.flink.configuration.description.HtmlFormatter()
         .format(option.description())
         .replace("&#39;", "'");
+  }
+
+  @Test
+  @DisplayName("a name that is no id is refused by the option's name, before a job asks for anything")
+  void names() {
+    Configuration configuration = new Configuration();
+    assertNull(SluiceOptions.application(configuration));
+    assertEquals("sluice", SluiceOptions.clusterId(configuration));
+    String longest = "a".repeat(167);
+    configuration.set(SluiceOptions.APPLICATION, longest);
+    assertEquals(longest, SluiceOptions.application(configuration));
+    for (String wrong : List.of("", "two words", "zürich", longest + "a")) {
+      configuration.set(SluiceOptions.APPLICATION, wrong);
+      refused("remote-shuffle.application", () -> SluiceOptions.application(configuration));
+    }
+    configuration.set(SluiceOptions.CLUSTER_ID, "two words");
+    refused("remote-shuffle.cluster.id", () -> SluiceOptions.clusterId(configuration));
+  }
+
+  private static void refused(String option, Executable getting) {
+    String said = assertThrows(IllegalConfigurationException.class, getting).getMessage();
+    assertTrue(said.startsWith(option + ": "), said);
   }
 
   @Test

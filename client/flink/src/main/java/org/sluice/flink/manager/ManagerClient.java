@@ -135,26 +135,8 @@ public final class ManagerClient implements AutoCloseable {
 
   private CompletableFuture<JsonNode> once(
       String method, String path, JsonNode body, long waitMs) {
-    HttpRequest.Builder request =
-        HttpRequest.newBuilder(base.resolve(path))
-            .header("sluice-cluster", clusterId)
-            .method(
-                method,
-                body == null
-                    ? HttpRequest.BodyPublishers.noBody()
-                    : HttpRequest.BodyPublishers.ofString(body.toString()));
-    if (body != null) {
-      request.header("content-type", "application/json");
-    }
-    if (token != null) {
-      request.header("authorization", "Bearer " + token);
-    }
-    long epoch = managerEpoch();
-    if (epoch > 0) {
-      request.header("sluice-manager-epoch", String.valueOf(epoch));
-    }
     try {
-      return sent(request.build(), callTimeoutMs + waitMs)
+      return sent(request(method, path, body), callTimeoutMs + waitMs)
           .handle(
               (response, error) -> {
                 if (error != null) {
@@ -174,10 +156,36 @@ public final class ManagerClient implements AutoCloseable {
                   throw new java.util.concurrent.CompletionException(failure);
                 }
               });
+    } catch (IllegalArgumentException error) {
+      return CompletableFuture.failedFuture(
+          new ShuffleException(
+              ErrorCode.INVALID_ARGUMENT, "this can't be sent to " + base + ": " + error, error));
     } catch (RuntimeException error) {
       return CompletableFuture.failedFuture(
           new ShuffleException(ErrorCode.NO_MANAGER, String.valueOf(error.getMessage()), error));
     }
+  }
+
+  private HttpRequest request(String method, String path, JsonNode body) {
+    HttpRequest.Builder request =
+        HttpRequest.newBuilder(base.resolve(path))
+            .header("sluice-cluster", clusterId)
+            .method(
+                method,
+                body == null
+                    ? HttpRequest.BodyPublishers.noBody()
+                    : HttpRequest.BodyPublishers.ofString(body.toString()));
+    if (body != null) {
+      request.header("content-type", "application/json");
+    }
+    if (token != null) {
+      request.header("authorization", "Bearer " + token);
+    }
+    long epoch = managerEpoch();
+    if (epoch > 0) {
+      request.header("sluice-manager-epoch", String.valueOf(epoch));
+    }
+    return request.build();
   }
 
   /** Cancelled after so long: the time-out of a request itself ends with the head of its answer. */

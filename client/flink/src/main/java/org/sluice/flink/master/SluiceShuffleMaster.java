@@ -196,7 +196,12 @@ public final class SluiceShuffleMaster implements ShuffleMaster<ShuffleDescripto
                     ErrorCode.JOB_UNKNOWN, "job " + jobId + " is not registered or was lost"));
             return;
           }
-          requests.add(job, partition, producer, result);
+          try {
+            requests.add(job, partition, producer, result);
+          } catch (RuntimeException error) {
+            result.completeExceptionally(ShuffleException.of(error, ErrorCode.INVALID_ARGUMENT));
+            return;
+          }
           if (!job.isUsed) {
             job.isUsed = true;
             warnUnlessItRestarts(jobId);

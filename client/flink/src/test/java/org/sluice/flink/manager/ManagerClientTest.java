@@ -178,6 +178,17 @@ class ManagerClientTest {
   }
 
   @Test
+  @DisplayName("what HTTP can't carry fails the call at once, with the reason")
+  void unsayable() throws Exception {
+    try (ManagerClient odd =
+        new ManagerClient(manager.address(), FakeWorker.CLUSTER, "two\nlines")) {
+      assertEquals(
+          ErrorCode.INVALID_ARGUMENT,
+          failure(odd.call("GET", "/v1/cluster", null, LONG_MS, 0)));
+    }
+  }
+
+  @Test
   @DisplayName("an address that can't be dialled is an absent manager")
   void wrongAddress() throws Exception {
     try (ManagerClient lost =

@@ -231,6 +231,14 @@ class SluiceShuffleMasterTest {
     assertEquals(ErrorCode.JOB_UNKNOWN, MasterFixture.failure(f.ask(job, 0)).code());
   }
 
+  @Test
+  @DisplayName("a request that can't be made is answered with the reason")
+  void impossible() throws Exception {
+    remake("two words", false, LONG_MS);
+    String said = MasterFixture.failure(f.ask(f.job(), 0)).getMessage();
+    assertTrue(said.contains("'two words."), said);
+  }
+
   // --- the manager restarts ---
 
   @Test
