@@ -10,7 +10,7 @@ import { clusterId, clusterToken, managerUrl, type ClusterContext, type Member }
 import { SimProcess } from './process.ts'
 
 const againMs = 500
-const triesMax = 200
+const triesMax = 600
 
 export class Operator {
   readonly process: SimProcess
@@ -30,7 +30,10 @@ export class Operator {
     })
   }
 
-  /** Until the manager has taken it; false when it never did. */
+  /**
+   * Until the worker keeps it; false when it never did. What a manager has taken and not told the worker
+   * goes with that manager, and whoever asked is told that it stands so.
+   */
   async setService(
     worker: Member<ShuffleWorker>,
     workerId: string,
@@ -40,16 +43,16 @@ export class Operator {
       // One that lost its disks is another worker now.
       if ((worker.running?.workerId ?? workerId) !== workerId) return true
       try {
-        await this.#client.call(managerApi.setWorkerService, {
+        const { isServiceTold } = await this.#client.call(managerApi.setWorkerService, {
           params: { workerId },
           query: {},
           body: { state, reason: 'simulated' },
         })
-        return true
+        if (isServiceTold) return true
       } catch {
         // The manager is away, or does not know the worker yet.
-        await sleep(this.process.world.clock, againMs)
       }
+      await sleep(this.process.world.clock, againMs)
     }
     return false
   }
