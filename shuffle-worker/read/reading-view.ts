@@ -83,7 +83,7 @@ export class ReadingView implements SweepChannel {
         this.#sendFinish(totals)
       },
       onFlushed: () => {
-        if (!this.#isClosed) this.#wakeDisks()
+        this.#afterSending()
       },
     })
   }
@@ -192,14 +192,14 @@ export class ReadingView implements SweepChannel {
         fields: { credit: this.#sender.credit, added: count },
       })
     }
-    this.#wakeDisks()
+    this.#afterSending()
   }
 
   /** The connection takes data again. */
   onWritable(): void {
     if (this.#isClosed) return
     this.#sender.pump()
-    this.#wakeDisks()
+    this.#afterSending()
   }
 
   /** Gives everything back. Idempotent. */
@@ -349,11 +349,13 @@ export class ReadingView implements SweepChannel {
   #afterEntry(): void {
     this.#sender.setDrained(this.openEntries === 0)
     this.#sender.pump()
-    this.#finishWhenDone()
-    if (!this.#isClosed) this.#wakeDisks()
+    this.#afterSending()
   }
 
-  #wakeDisks(): void {
+  /** The last body may have gone, which need not be that of a finished entry; and there may be room. */
+  #afterSending(): void {
+    this.#finishWhenDone()
+    if (this.#isClosed) return
     this.#noteState()
     this.#disks.wake()
   }

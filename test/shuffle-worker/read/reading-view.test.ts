@@ -186,6 +186,31 @@ describe('reading view', () => {
     view.close()
   })
 
+  it.each(['credit', 'the connection'])(
+    'ends with the last body though no entry does: one was dropped whose data waited for %s',
+    async (what) => {
+      const bench = new ReadBench()
+      const run = Array.from({ length: 100 }, () => bench.payload(1000))
+      bench.add(0, 1, [{ kind: 'sorted', runs: [run] }])
+      const consumer = bench.open()
+      consumer.isGranting = false
+      consumer.view?.addPartitions([entryOf(0, 0, [0, 0])])
+      consumer.view?.end(1)
+      await bench.clock.advance(1000)
+      consumer.isWritable = what === 'credit'
+      consumer.view?.drop(0)
+      expect([consumer.view?.openEntries, consumer.view?.heldBuffers]).toEqual([0, 16])
+      expect(consumer.finish).toBeUndefined()
+      consumer.credit += 50
+      consumer.view?.addCredit(50)
+      consumer.isWritable = true
+      consumer.view?.onWritable()
+      expect(consumer.finish?.frameCount).toBe(consumer.bodySizes.length)
+      await bench.clock.advance(1000)
+      bench.expectNothingHeld()
+    },
+  )
+
   it('refuses what does not fit its list', () => {
     const { view } = make(1)
     expect(() => {
