@@ -6,11 +6,13 @@ import java.io.IOException;
 import java.lang.reflect.Field;
 import java.lang.reflect.Modifier;
 import java.net.URI;
+import java.net.URISyntaxException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import org.apache.flink.configuration.ConfigOption;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.configuration.IllegalConfigurationException;
@@ -20,6 +22,8 @@ import org.sluice.flink.wire.Wire;
 
 /** The options of the plugin, in Flink's own configuration. README.md has them as a table. */
 public final class SluiceOptions {
+  private static final Set<String> SCHEMES = Set.of("http", "https");
+
   public static final ConfigOption<String> MANAGER_ADDRESS =
       key("remote-shuffle.manager.address")
           .stringType()
@@ -161,12 +165,20 @@ public final class SluiceOptions {
           "set " + MANAGER_ADDRESS.key() + " to the shuffle manager, for example http://host:9700");
     }
     String withScheme = address.contains("://") ? address : "http://" + address;
-    URI uri = URI.create(withScheme);
-    if (uri.getHost() == null) {
-      throw new IllegalConfigurationException(
-          MANAGER_ADDRESS.key() + ": '" + address + "' is no address; use http://host:port");
+    try {
+      URI uri = new URI(withScheme);
+      if (uri.getHost() != null && SCHEMES.contains(uri.getScheme())) {
+        return uri;
+      }
+    } catch (URISyntaxException error) {
+      throw noAddress(address, error);
     }
-    return uri;
+    throw noAddress(address, null);
+  }
+
+  private static IllegalConfigurationException noAddress(String address, Throwable cause) {
+    return new IllegalConfigurationException(
+        MANAGER_ADDRESS.key() + ": '" + address + "' is no address; use http://host:port", cause);
   }
 
   static String clusterId(Configuration configuration) {
@@ -198,12 +210,18 @@ public final class SluiceOptions {
     if (file == null) {
       return null;
     }
+    String token;
     try {
-      return Files.readString(Path.of(file)).trim();
+      token = Files.readString(Path.of(file)).trim();
     } catch (IOException error) {
       throw new IllegalConfigurationException(
           TOKEN_FILE.key() + ": " + file + " can't be read", error);
     }
+    if (!token.matches("[\\x20-\\x7e\\x80-\\xff]+")) {
+      throw new IllegalConfigurationException(
+          TOKEN_FILE.key() + ": " + file + " is not one line that an HTTP header carries");
+    }
+    return token;
   }
 
   /** The codec that goes into descriptors. */

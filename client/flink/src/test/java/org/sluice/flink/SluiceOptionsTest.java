@@ -17,6 +17,7 @@ import org.apache.flink.util.TimeUtils;
 import org.junit.jupiter.api.DisplayName;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.function.Executable;
+import org.junit.jupiter.api.io.TempDir;
 
 class SluiceOptionsTest {
   @Test
@@ -77,8 +78,25 @@ class SluiceOptionsTest {
         IllegalConfigurationException.class, () -> SluiceOptions.managerAddress(configuration));
     configuration.set(SluiceOptions.MANAGER_ADDRESS, "host:9700");
     assertEquals("http://host:9700", SluiceOptions.managerAddress(configuration).toString());
-    configuration.set(SluiceOptions.MANAGER_ADDRESS, "http://:9700");
-    assertThrows(
-        IllegalConfigurationException.class, () -> SluiceOptions.managerAddress(configuration));
+    for (String wrong : List.of("http://:9700", "ftp://host:9700", "two words", "")) {
+      configuration.set(SluiceOptions.MANAGER_ADDRESS, wrong);
+      refused("remote-shuffle.manager.address", () -> SluiceOptions.managerAddress(configuration));
+    }
+  }
+
+  @Test
+  @DisplayName("a token is one line of its file; none, more and what no header carries are refused")
+  void token(@TempDir Path folder) throws Exception {
+    Configuration configuration = new Configuration();
+    assertNull(SluiceOptions.token(configuration));
+    Path file = folder.resolve("token");
+    configuration.set(SluiceOptions.TOKEN_FILE, file.toString());
+    refused("remote-shuffle.token-file", () -> SluiceOptions.token(configuration));
+    Files.writeString(file, "a secret\n");
+    assertEquals("a secret", SluiceOptions.token(configuration));
+    for (String wrong : List.of("\n", "two\nlines", "\u2713")) {
+      Files.writeString(file, wrong);
+      refused("remote-shuffle.token-file", () -> SluiceOptions.token(configuration));
+    }
   }
 }
