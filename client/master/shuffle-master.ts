@@ -141,6 +141,8 @@ export class ShuffleMaster {
     if (job === undefined) return
     this.#forget(job)
     await this.#registrationOver(job)
+    // Else what was released just before would be kept too.
+    await sendReleases(this.#client, job, {})
     const body = { jobEpoch: job.jobEpoch ?? 0, ...(keepMs === undefined ? {} : { keepMs }) }
     await this.#client.call(managerApi.detachJob, { params: { jobId }, query: {}, body })
   }

@@ -94,6 +94,18 @@ test('a detached job keeps its data, and another client takes it up', async () =
   expect(await jobsOf({ world, plane })).toMatchObject([{ state: 'registered' }])
 })
 
+test('what was released of a job is gone before the job is detached', async () => {
+  const { world, plane, master } = await ready()
+  const descriptor = await world.drive(master.allocate(jobA, one))
+  plane.commit(descriptor)
+  await world.clock.advance(500)
+  master.release(descriptor)
+  await world.drive(master.master.detachJob(jobA, 3_600_000))
+  await world.clock.advance(10_000)
+  expect([...plane.worker('w1').store.partitions]).toEqual([])
+  expect(await jobsOf({ world, plane })).toMatchObject([{ state: 'detached' }])
+})
+
 test('a second living client is refused; one that takes over ends the first', async () => {
   const { world, plane, master } = await ready()
   const second = plane.master('other-machine')
