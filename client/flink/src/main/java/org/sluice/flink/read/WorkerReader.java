@@ -19,7 +19,8 @@ final class WorkerReader {
   private final List<InputPartition> waiting = new ArrayList<>();
   private final Failing unreachable = new Failing();
   private final Failing busy = new Failing();
-  private int failures;
+  /** Since something of it came. */
+  private int pauses;
 
   WorkerReader(WorkerAddress worker) {
     this.worker = worker;
@@ -45,27 +46,25 @@ final class WorkerReader {
 
   /** Something of it came. */
   void succeed() {
-    failures = 0;
+    pauses = 0;
     unreachable.end();
     busy.end();
   }
 
   /** It can't be reached; answers for how long. Whether it is busy still is not known. */
   long failUnreachable() {
-    failures++;
     return unreachable.forMs();
   }
 
   /** It answers, and so can be reached, but it is busy or something is not ready; for how long. */
   long failBusy() {
-    failures++;
     unreachable.end();
     return busy.forMs();
   }
 
-  /** How long to wait before the next try. */
-  long pauseMs() {
-    long full = Math.min(BACK_OFF_MAX_MS, BACK_OFF_FIRST_MS << Math.min(failures - 1, 10));
+  /** How long to wait before the next try, however many of its partitions want one. */
+  long nextPauseMs() {
+    long full = Math.min(BACK_OFF_MAX_MS, BACK_OFF_FIRST_MS << Math.min(pauses++, 10));
     return full / 2 + ThreadLocalRandom.current().nextLong(full / 2 + 1);
   }
 

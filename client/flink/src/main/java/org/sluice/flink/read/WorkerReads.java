@@ -23,7 +23,6 @@ import org.slf4j.LoggerFactory;
 final class WorkerReads {
   private static final Logger LOG = LoggerFactory.getLogger(WorkerReads.class);
   private static final long WATCH_MS_MIN = 100;
-  private static final long PAUSE_MS_MIN = 10;
 
   /** Whom it tells what came of an input. */
   interface Listener {
@@ -236,7 +235,7 @@ final class WorkerReads {
 
   private void later(WorkerReader reader) {
     services.connections.schedule(
-        () -> queue.add(new GateQueue.Due(reader)), Math.max(PAUSE_MS_MIN, reader.pauseMs()));
+        () -> queue.add(new GateQueue.Due(reader)), reader.nextPauseMs());
   }
 
   /** A channel whose worker is silent for too long in its turn is given up, and opened again. */
