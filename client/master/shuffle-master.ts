@@ -126,7 +126,9 @@ export class ShuffleMaster {
     if (job === undefined) return
     this.#forget(job)
     await this.#registrationOver(job)
-    const query = job.jobEpoch === undefined ? {} : { jobEpoch: String(job.jobEpoch) }
+    // Never registered: what the manager has by this name is another client's.
+    if (job.jobEpoch === undefined) return
+    const query = { jobEpoch: String(job.jobEpoch) }
     await this.#quietly(job, () =>
       this.#client.call(managerApi.deleteJob, { params: { jobId }, query, body: undefined }),
     )
@@ -396,7 +398,8 @@ export class ShuffleMaster {
 
   #forget(job: MasterJob): void {
     job.isEnded = true
-    this.#jobs.delete(job.jobId)
+    // It may have been registered anew.
+    if (this.#jobs.get(job.jobId) === job) this.#jobs.delete(job.jobId)
   }
 
   #callBack(job: MasterJob, call: () => void): void {

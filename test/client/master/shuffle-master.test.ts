@@ -110,6 +110,7 @@ test('a second living client is refused; one that takes over ends the first', as
   const { world, plane, master } = await ready()
   const second = plane.master('other-machine')
   await expect(world.drive(second.register(jobA))).rejects.toMatchObject({ code: 'JOB_ID_IN_USE' })
+  await world.clock.settle()
   await world.drive(second.register(jobA, { takeOver: true }))
   await world.clock.advance(10_000)
   expect(master.failures).toEqual(['SUPERSEDED'])
@@ -129,6 +130,38 @@ test('what the one taken over from had is released, unless the new one claims it
   await world.drive(second.register(jobA, { takeOver: true }))
   await world.clock.advance(2000)
   expect([...plane.worker('w1').store.partitions]).toEqual([])
+})
+
+test('who gives a registration up does not end the job of the client that has it', async () => {
+  const { world, plane, master } = await ready()
+  const descriptor = await world.drive(master.allocate(jobA, one))
+  const second = plane.master('other-machine').master
+  const ignored = () => undefined
+  const context = { jobId: jobA, onPartitionsLost: ignored, onJobFailed: ignored }
+  const refused = expect(second.registerJob(context)).rejects.toMatchObject({
+    code: 'JOB_ID_IN_USE',
+  })
+  await world.drive(second.unregisterJob(jobA))
+  await world.drive(refused)
+  await world.clock.advance(1000)
+  const [place] = await world.drive(plane.watcher.locate(jobA, [descriptor.key]))
+  expect(place?.workerId).toBe('w1')
+})
+
+test('a registration that fails after its job has ended leaves alone the one that began anew', async () => {
+  const { world, plane, master } = await ready()
+  await world.drive(master.master.unregisterJob(jobA))
+  plane.killManager()
+  const first = expect(master.register(jobA)).rejects.toMatchObject({ code: 'NO_MANAGER' })
+  await world.clock.advance(1000)
+  const ended = master.master.unregisterJob(jobA)
+  await world.clock.advance(5000)
+  const second = master.register(jobA)
+  await world.drive(first)
+  await world.drive(ended)
+  await plane.startManager()
+  await world.drive(second)
+  expect((await world.drive(master.allocate(jobA, one))).key.jobId).toBe(jobA)
 })
 
 test('an allocation waits a while for a worker to come, then says what is short', async () => {
