@@ -6,7 +6,7 @@
 import { createServer, type Server } from 'node:http'
 import type { Duplex } from 'node:stream'
 import swagger from '@fastify/swagger'
-import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { Registry } from 'prom-client'
 import type { Address, Listener, Network } from '../../client/common/network.ts'
 import type { Clock } from '../../client/common/clock.ts'
@@ -15,6 +15,7 @@ import type { Logger } from '../../client/common/log.ts'
 import type { ProcessFacts } from '../../client/common/process-facts.ts'
 import type { ProcessSettings } from '../../client/common/running-options.ts'
 import { addAdmission, type HttpAdmission } from '../../client/manager/http-admission.ts'
+import { answerMalformed } from '../../client/manager/http-malformed.ts'
 import { bodyBytesMax, headers } from '../../client/manager/schemas.ts'
 import type { Cluster } from '../cluster/cluster.ts'
 import type { ManagerMetrics } from '../manager-metrics.ts'
@@ -46,7 +47,14 @@ export async function createApp(
   parts: HttpParts,
   onServer: (server: Server) => void = () => undefined,
 ): Promise<FastifyInstance> {
+  const answerError = errorAnswers(parts)
   const app = fastify({
+    // Addresses that lead to no route: no hook sees them.
+    frameworkErrors: (error, request, reply) => {
+      nameManager(parts.cluster, reply)
+      answerError(error, request, reply)
+    },
+    clientErrorHandler: answerMalformed,
     bodyLimit: bodyBytesMax,
     pluginTimeout: 0,
     routerOptions: { maxParamLength: 400 },
@@ -74,6 +82,11 @@ export async function createApp(
   // Answers are made here, not by a peer: the schemas type them, JSON.stringify is enough.
   app.setSerializerCompiler(() => (data) => JSON.stringify(data))
   addHooks(app, parts)
+  app.setErrorHandler(answerError)
+  app.setNotFoundHandler((request, reply) => {
+    const message = `there is no ${request.method} ${request.url.slice(0, 200)}; /openapi.json lists all calls`
+    void reply.status(404).send({ error: { code: 'INVALID_ARGUMENT', message, fields: {} } })
+  })
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
@@ -169,8 +182,7 @@ function addHooks(app: FastifyInstance, parts: HttpParts): void {
   app.addHook('onRequest', (request, reply, done) => {
     startedMs.set(request, cluster.clock.nowMs())
     reply.raw.sendDate = false
-    void reply.header(headers.managerEpoch, String(cluster.managerEpoch))
-    void reply.header(headers.cluster, cluster.clusterId)
+    nameManager(cluster, reply)
     metrics.requestBytes.inc(Number(request.headers['content-length'] ?? 0))
     const path = request.url.replace(/\?.*$/s, '')
     checkAccess(parts.access, {
@@ -199,11 +211,16 @@ function addHooks(app: FastifyInstance, parts: HttpParts): void {
     done()
   })
   addAdmission(app, parts.admission, bodyBytesMax)
-  addErrorAnswers(app, parts)
 }
 
-function addErrorAnswers(app: FastifyInstance, { metrics, logger }: HttpParts): void {
-  app.setErrorHandler((error, request, reply) => {
+/** On every answer: whose it is. */
+function nameManager(cluster: Cluster, reply: FastifyReply): void {
+  void reply.header(headers.managerEpoch, String(cluster.managerEpoch))
+  void reply.header(headers.cluster, cluster.clusterId)
+}
+
+function errorAnswers({ metrics, logger }: HttpParts) {
+  return (error: unknown, request: FastifyRequest, reply: FastifyReply): void => {
     const answer = answerOf(error)
     metrics.errors.inc({ code: answer.body.error.code })
     if (answer.isOurs) {
@@ -213,10 +230,5 @@ function addErrorAnswers(app: FastifyInstance, { metrics, logger }: HttpParts): 
       )
     }
     void reply.status(answer.status).send(answer.body)
-  })
-
-  app.setNotFoundHandler((request, reply) => {
-    const message = `there is no ${request.method} ${request.url.slice(0, 200)}; /openapi.json lists all calls`
-    void reply.status(404).send({ error: { code: 'INVALID_ARGUMENT', message, fields: {} } })
-  })
+  }
 }

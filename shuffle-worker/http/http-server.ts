@@ -15,6 +15,7 @@ import type { Logger } from '../../client/common/log.ts'
 import type { Address, Listener, Network } from '../../client/common/network.ts'
 import { metricsText } from '../../client/common/metric-filter.ts'
 import { addAdmission, HttpAdmission } from '../../client/manager/http-admission.ts'
+import { answerMalformed } from '../../client/manager/http-malformed.ts'
 import type { WaiterDescription } from '../../client/common/waiters.ts'
 import { addSettingsPages, type SettingsPages } from './settings-pages.ts'
 
@@ -107,6 +108,11 @@ export async function createApp(
   } = {},
 ): Promise<FastifyInstance> {
   const app = fastify({
+    // Addresses that lead to no page.
+    frameworkErrors: (error, _request, reply: FastifyReply) => {
+      void reply.send(answerError(error, reply))
+    },
+    clientErrorHandler: answerMalformed,
     bodyLimit: httpBodyBytesMax,
     pluginTimeout: 0,
     serverFactory: (handler) => {

@@ -65,6 +65,33 @@ test('what is not of the contract is refused: unknown calls, kinds, ids, broken 
   expect(broken.statusCode).toBe(400)
 })
 
+test('an address that leads nowhere is refused in the form of the contract too', async () => {
+  const { call, registry } = await managerApp()
+  for (const url of ['/v1/jobs/%zz', '/%', `/v1/jobs/${'a'.repeat(500)}/partitions`]) {
+    expect(await call('GET', url)).toMatchObject({
+      status: 400,
+      body: { error: { code: 'INVALID_ARGUMENT', fields: {} } },
+      headers: { 'sluice-manager-epoch': '1000', 'sluice-cluster': 'test' },
+    })
+  }
+  const text = await registry.metrics()
+  expect(text).toContain('sluice_manager_errors_total{code="INVALID_ARGUMENT"} 3')
+})
+
+test('what is no request is refused in the form of the contract', async () => {
+  const world = new VirtualWorld({ seed: 9 })
+  await ControlPlane.start(world, 0)
+  const { network } = world.start('person')
+  const address = { host: 'manager', port: 9700, timeoutMs: 1000 }
+  const stream = await world.drive(network.connectStream(address))
+  let text = ''
+  stream.on('data', (bytes: Buffer) => (text += bytes.toString()))
+  stream.on('error', () => undefined)
+  stream.write('HELO manager\r\n\r\n')
+  await world.clock.runUntil(() => text.includes('}}'))
+  expect(text).toMatch(/^HTTP\/1.1 400 .*"code":"INVALID_ARGUMENT"/s)
+})
+
 test('fields that a newer peer may add are let be', async () => {
   const { call } = await managerApp()
   expect((await call('PUT', '/v1/jobs/j', { clientId: 'a', novelty: { x: 1 } })).status).toBe(200)

@@ -78,6 +78,20 @@ describe('HTTP server of the worker', () => {
     await app.close()
   })
 
+  it('answers an address that leads nowhere with an error of the same form', async () => {
+    const app = await createApp(workerHttpParts())
+    for (const [url, status] of [
+      ['/v1/%zz', 400],
+      [`/v1/status?${'a'.repeat(500)}=%zz`, 200],
+    ] as const) {
+      expect((await app.inject(url)).statusCode).toBe(status)
+    }
+    expect((await app.inject('/v1/%zz')).json()).toMatchObject({
+      error: { code: 'INVALID_ARGUMENT' },
+    })
+    await app.close()
+  })
+
   it('listens through the network seam and cuts what is open when it closes', async () => {
     const world = new VirtualWorld()
     const server = await world.clock.drive(
