@@ -155,10 +155,18 @@ export const releasePartitions = defineRoute({
     jobEpoch: Type.Optional(jobEpoch),
     keys: Type.Optional(KeyGroups),
     filter: Type.Optional(
-      Type.Object({
-        belowJobEpoch: Type.Optional(u53('All allocated under a lower job epoch')),
-        allBut: Type.Optional(KeyGroups),
-      }),
+      Type.Object(
+        {
+          belowJobEpoch: Type.Optional(u53('All allocated under a lower job epoch')),
+          allBut: Type.Optional(KeyGroups),
+        },
+        {
+          minProperties: 1,
+          additionalProperties: false,
+          description:
+            'What fits all that it says; a word that is not known is refused, not skipped',
+        },
+      ),
     ),
   }),
   answer: Type.Object({ releasedCount: u53('Partitions that this call released') }),

@@ -98,7 +98,17 @@ test('a release without an epoch is for tools, and counts what it released', asy
   const path = '/v1/jobs/job/partitions/release'
   expect((await call('POST', path, release)).body).toEqual({ releasedCount: 2 })
   expect((await call('POST', path, release)).body).toEqual({ releasedCount: 0 })
-  expect((await call('POST', path, { filter: {} })).body).toEqual({ releasedCount: 1 })
+  expect((await call('POST', path, { filter: { allBut: [] } })).body).toEqual({ releasedCount: 1 })
+})
+
+test('a filter that says nothing, or what this manager does not know, releases nothing', async () => {
+  const { call, jobEpoch, state } = await ready()
+  await call('POST', '/v1/jobs/job/partitions/allocate', allocation(jobEpoch, 1))
+  for (const filter of [{}, { ofWorker: 'w1' }, { belowJobEpoch: jobEpoch + 1, ofWorker: 'w1' }]) {
+    const answer = await call('POST', '/v1/jobs/job/partitions/release', { filter })
+    expect(answer).toMatchObject({ status: 400, body: { error: { code: 'INVALID_ARGUMENT' } } })
+  }
+  expect(state.state(key(0))).toBe('allocated')
 })
 
 test('partitions are listed in pages', async () => {
