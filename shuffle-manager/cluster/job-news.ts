@@ -39,7 +39,6 @@ export class JobNews {
   /** False when the list has to be sent again. */
   take(job: JobRecord, beat: JobBeat, nowMs: number): boolean {
     job.heardMs = nowMs
-    if (job.state === 'detached') job.state = 'registered'
     if (!job.isListed || !this.#takeChange(job, beat)) return false
     if (job.toldNews !== undefined && job.toldNews.number <= beat.newsSeen) {
       job.toldNews = undefined

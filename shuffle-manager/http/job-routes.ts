@@ -89,8 +89,9 @@ function takeBeat(cluster: Cluster, beat: JobBeat): Status {
 
 function heldStatus(cluster: Cluster, beat: JobBeat): Status {
   try {
-    cluster.jobLists.held(beat.jobId as JobId, beat.jobEpoch)
-    return 'ok'
+    const { state } = cluster.jobLists.held(beat.jobId as JobId, beat.jobEpoch)
+    // Its client has said farewell: what was on its way then does not take that back, a registration does.
+    return state === 'detached' ? 'unknown' : 'ok'
   } catch (error) {
     if (isShuffleError(error, 'SUPERSEDED')) return 'superseded'
     if (isShuffleError(error, 'JOB_UNKNOWN')) return 'unknown'

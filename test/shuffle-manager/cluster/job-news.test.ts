@@ -107,11 +107,3 @@ test('a gap in the changes asks for the list, a repeated change counts once', as
   state.list([{ key: key(1), worker: 'w1' }])
   expect(state.beat({ sequence: 0 })).not.toBe('resync')
 })
-
-test('a detached job that is heard of again is registered again', async () => {
-  const { state } = await committed(1)
-  const job = state.cluster.job(jobId)
-  job.state = 'detached'
-  state.beat()
-  expect(job.state).toBe('registered')
-})

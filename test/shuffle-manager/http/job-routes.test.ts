@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { managerApp, type ManagerApp } from '../../support/manager-app.ts'
-import { key, reported } from '../../support/cluster-state.ts'
+import { jobId, key, reported } from '../../support/cluster-state.ts'
 
 async function withJob(): Promise<ManagerApp & { readonly jobEpoch: number }> {
   const app = await managerApp()
@@ -81,6 +81,23 @@ test('a detached job is kept for as long as was asked, and no longer', async () 
   await state.clock.advance(20_000)
   expect((await call('GET', '/v1/jobs')).body).toEqual({ jobs: [] })
   state.cluster.close()
+})
+
+test('a heartbeat that was late does not take a detachment back, a registration does', async () => {
+  const { call, jobEpoch, state } = await withJob()
+  const poll = call('POST', '/v1/jobs/heartbeat', { ...beat(jobEpoch), waitMs: 5000 })
+  await call('POST', '/v1/jobs/job/detach', { jobEpoch, keepMs: 3_600_000 })
+  await state.clock.advance(5000)
+  for (const answer of [await poll, await call('POST', '/v1/jobs/heartbeat', beat(jobEpoch))]) {
+    expect(answer.body).toEqual({ jobs: [{ jobId: 'job', status: 'unknown', commands: [] }] })
+  }
+  const job = state.cluster.job(jobId)
+  expect([job.state, job.keepMs]).toEqual(['detached', 3_600_000])
+  await call('PUT', '/v1/jobs/job', { clientId: 'a', jobEpoch })
+  expect([job.state, job.keepMs]).toEqual(['registered', 600_000])
+  await call('POST', '/v1/jobs/job/detach', { jobEpoch })
+  await call('POST', '/v1/jobs/heartbeat', beat(jobEpoch))
+  expect((await call('PUT', '/v1/jobs/job', { clientId: 'later' })).status).toBe(200)
 })
 
 test('deleting a job is idempotent, and not for those who lost it', async () => {
