@@ -145,7 +145,7 @@ export const managerOptions = declareOptions(
       type: 'integer',
       default: 10_000,
       min: 1,
-      about: 'Most jobs at a time.',
+      about: 'Most jobs at a time; past it no client may begin another.',
     },
     workersMax: {
       name: 'workers-max',

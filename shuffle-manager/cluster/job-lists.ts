@@ -47,7 +47,7 @@ export class JobLists {
     registration: Registration,
     now: { readonly nowMs: number; readonly wallMs: number },
   ): number {
-    const job = this.#jobs.get(jobId) ?? this.add(jobId, now.nowMs)
+    const job = this.#jobs.get(jobId) ?? this.#begin(jobId, now.nowMs)
     const clientId = registration.clientId as ClientId
     const ownEpoch = this.#epochFor(job, registration)
     const jobEpoch = ownEpoch ?? this.#nextEpoch(job, registration, now)
@@ -182,11 +182,21 @@ export class JobLists {
     )
   }
 
+  #begin(jobId: JobId, nowMs: number): JobRecord {
+    this.#jobs.checkRoom(jobId)
+    return this.add(jobId, nowMs)
+  }
+
   /** The epoch that the client has, if it has one that still counts. */
   #epochFor(job: JobRecord, { clientId, jobEpoch }: Registration): number | undefined {
     const isHolder = job.clientId === clientId
-    if (jobEpoch !== undefined) checkNotSuperseded(job, jobEpoch)
-    if (jobEpoch !== undefined && (jobEpoch > job.jobEpoch || isHolder)) return jobEpoch
+    if (jobEpoch !== undefined) {
+      checkNotSuperseded(job, jobEpoch)
+      if (isHolder) return jobEpoch
+      // Given by an earlier manager, whose clock was ahead: whoever got an epoch here came later.
+      if (job.isEpochGivenHere && jobEpoch > job.jobEpoch) throw supersededBy(job, jobEpoch)
+      if (jobEpoch > job.jobEpoch) return jobEpoch
+    }
     return isHolder && job.state === 'registered' ? job.jobEpoch : undefined
   }
 
@@ -277,9 +287,12 @@ export class JobLists {
 }
 
 /** Throws SUPERSEDED when a later client than one with this epoch is known. */
-function checkNotSuperseded({ jobId, leastEpoch }: JobRecord, jobEpoch: number): void {
-  if (jobEpoch >= leastEpoch) return
-  throw new ShuffleError('SUPERSEDED', `another client took job ${jobId} over`, {
+function checkNotSuperseded(job: JobRecord, jobEpoch: number): void {
+  if (jobEpoch < job.leastEpoch) throw supersededBy(job, jobEpoch)
+}
+
+function supersededBy({ jobId, leastEpoch }: JobRecord, jobEpoch: number): ShuffleError {
+  return new ShuffleError('SUPERSEDED', `another client took job ${jobId} over`, {
     fields: { jobId, jobEpoch, leastEpoch },
   })
 }

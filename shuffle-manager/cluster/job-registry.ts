@@ -146,19 +146,24 @@ export class JobRegistry {
     return this.#jobs.values()
   }
 
-  /** Throws LIMIT_EXCEEDED when there are too many. */
+  /**
+   * Throws LIMIT_EXCEEDED when there are too many for a client to begin one more. What workers hold is
+   * there all the same, and must be known to be released: their lists are not measured by it.
+   */
+  checkRoom(jobId: JobId): void {
+    if (this.#jobs.size < this.#jobsMax) return
+    throw new ShuffleError(
+      'LIMIT_EXCEEDED',
+      `the manager holds ${String(this.#jobs.size)} jobs, of ${String(this.#jobsMax)} at most; release some or raise jobs-max`,
+      { fields: { jobId } },
+    )
+  }
+
   add(options: {
     readonly jobId: JobId
     readonly heardMs: number
     readonly keepMs: number
   }): JobRecord {
-    if (this.#jobs.size >= this.#jobsMax) {
-      throw new ShuffleError(
-        'LIMIT_EXCEEDED',
-        `the manager holds ${String(this.#jobsMax)} jobs; release some or raise jobs-max`,
-        { fields: { jobId: options.jobId } },
-      )
-    }
     const job = new JobRecord(options)
     this.#jobs.set(options.jobId, job)
     return job

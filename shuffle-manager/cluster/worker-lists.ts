@@ -259,7 +259,8 @@ export class WorkerLists {
       else worker.state = 'suspect'
       return
     }
-    if (worker.state !== 'suspect') return
+    // One that has left says no more: what comes was late.
+    if (worker.state !== 'suspect' || worker.isLeaving) return
     worker.state = 'alive'
     this.#events.add({ type: 'worker-back', workerId, silentMs: Math.round(silentMs) })
   }

@@ -39,6 +39,16 @@ test('the client that was taken over from is told so, also after the manager res
   expect(jobLists.held(jobId, 6).clientId).toBe('b')
 })
 
+test('a client with a higher epoch of an earlier manager, whose clock was ahead, was followed too', () => {
+  const { cluster } = new ClusterState()
+  const { jobLists } = cluster
+  expect(jobLists.register(jobId, { clientId: 'later' }, at(0))).toBe(1000)
+  const early = { clientId: 'early', jobEpoch: 50_000 }
+  expect(() => jobLists.register(jobId, early, at(0))).toThrow(/took job job over/)
+  expect(jobLists.held(jobId, 1000).clientId).toBe('later')
+  expect(jobLists.register(jobId, { clientId: 'last', takeOver: true }, at(0))).toBe(1001)
+})
+
 test('a job that is not known asks to be registered', () => {
   const { jobLists } = new ClusterState().cluster
   expect(() => jobLists.held(jobId, 5)).toThrow(/register it again/)

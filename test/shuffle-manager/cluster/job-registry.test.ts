@@ -8,8 +8,12 @@ const add = (registry: JobRegistry, name: string) =>
 
 test('there is a limit to jobs, and it names itself', () => {
   const registry = new JobRegistry({ jobsMax: 1 })
+  const checkRoom = () => {
+    registry.checkRoom(parseJobId('b'))
+  }
+  checkRoom()
   add(registry, 'a')
-  expect(() => add(registry, 'b')).toThrow(/jobs-max/)
+  expect(checkRoom).toThrow(/jobs-max/)
 })
 
 test('a reference leads to table and row while the row lives', () => {

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { parseJobId } from '../../../client/common/ids.ts'
 import {
   ClusterState,
   healthyDirectory,
@@ -74,6 +75,39 @@ test('a registration that arrives late, after its repetition, is not taken for w
   state.register('w1', [reported([key(1)], 'committed')], { ...second, page: 1 })
   expect(() => state.register('w1', [], first)).toThrow(/begin again/)
   expect([state.state(key(0)), state.state(key(1))]).toEqual(['committed', 'committed'])
+})
+
+test('a worker may hold more jobs than clients may begin: its list is taken as it is', () => {
+  const state = new ClusterState({ jobsMax: 1 })
+  const { jobs, jobLists } = state.cluster
+  state.registerJob()
+  const of = (name: string) => ({ ...reported([key(0)], 'committed'), jobId: name })
+  const worker = state.register('w1', [of('orphan-1'), reported([key(1)], 'committed')])
+  expect(worker.state).toBe('alive')
+  expect(state.tell(worker, [of('orphan-2'), reported([key(2)], 'committed')])).toBe(true)
+  expect([state.state(key(1)), state.state(key(2)), jobs.size]).toEqual([
+    'committed',
+    'committed',
+    3,
+  ])
+  const now = { nowMs: 0, wallMs: 1 }
+  const begin = () => jobLists.register(parseJobId('new'), { clientId: 'a' }, now)
+  expect(begin).toThrow(/jobs-max/)
+  expect(jobLists.register(parseJobId('orphan-1'), { clientId: 'a' }, now)).toBeGreaterThan(0)
+})
+
+test('a heartbeat that comes after the last word of a worker does not bring it back', () => {
+  const state = new ClusterState()
+  const worker = state.register('w1')
+  const { workerEpoch, registration } = worker
+  const beat = { workerEpoch, registration, waitMs: 0, sequence: 0, commandsSeen: 0 }
+  const { workerLists } = state.cluster
+  workerLists.heartbeat(worker, { ...beat, leaving: 'for-a-while' }, 0)
+  workerLists.heartbeat(worker, beat, 0)
+  expect(worker.state).toBe('suspect')
+  expect(state.eventTypes()).not.toContain('worker-back')
+  state.register('w1', [], { workerEpoch: 2 })
+  expect([worker.state, worker.isChosen]).toEqual(['alive', true])
 })
 
 test('the numbers of registrations begin anew with each start of a worker', () => {
