@@ -21,6 +21,7 @@ import type { CommandContext } from './command.ts'
 import { describeStages, describeWait, showProgress } from './job-progress.ts'
 import { LocalCluster } from './local-cluster.ts'
 import { readToken } from './token-file.ts'
+import { untilEnded } from './until-ended.ts'
 import { countedBetween, readCounters, type WorkerCounters } from './worker-counters.ts'
 
 export interface JobRunSettings {
@@ -100,7 +101,7 @@ export async function runJobOn(
   const shuffleMaster = shuffleServiceFactory.createShuffleMaster({ ...access, logger })
   try {
     await shuffleMaster.start()
-    const before = await counters(access)
+    const before = await untilEnded(counters(access), context)
     const master = createMaster(shuffleMaster, job, { managerUrl, settings, logger })
     await job.begin()
     const result = await runShown(master, context)

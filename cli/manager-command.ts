@@ -14,6 +14,7 @@ import { ManagerClient } from '../client/manager/manager-client.ts'
 import { exitCodes, type Command, type CommandContext, type ExitCode } from './command.ts'
 import { optionCommand } from './option-command.ts'
 import { readToken } from './token-file.ts'
+import { untilEnded } from './until-ended.ts'
 
 export const clusterOptionTable = {
   manager: {
@@ -90,14 +91,8 @@ export function managerCommand<const Table extends OptionTable>(
       const token = readToken(typed.tokenFile, context)
       const client = clientOf(typed, token)
       try {
-        const code = await parts.run({
-          client,
-          values: typed,
-          context,
-          token,
-          args: positionals,
-          argv,
-        })
+        const call = { client, values: typed, context, token, args: positionals, argv }
+        const code = await untilEnded(parts.run(call), context)
         return code ?? exitCodes.success
       } catch (error) {
         throw withAdvice(error, typed.manager)

@@ -73,6 +73,10 @@ async function printHelp(
   context: CommandContext,
 ): Promise<ExitCode> {
   const entry = of !== undefined && Object.hasOwn(commands, of) ? commands[of] : undefined
+  if (entry === undefined && of !== undefined && !of.startsWith('-')) {
+    context.note(unknownCommand(of, commands))
+    return exitCodes.usage
+  }
   context.print(entry === undefined ? overview(commands) : (await entry.load()).help())
   return exitCodes.success
 }

@@ -1,7 +1,8 @@
 // `sluice support-bundle`: what manager and workers say of themselves, in one archive to look at later
 // or to send to someone. It has options, names, addresses and figures; no data, and no secret.
 
-import { existsSync, renameSync, writeFileSync } from 'node:fs'
+import { accessSync, constants, existsSync, renameSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { isShuffleError, ShuffleError } from '../client/index.ts'
 import { declareOptions } from '../client/common/options.ts'
@@ -66,6 +67,7 @@ export const supportBundleCommand = managerCommand({
     if (existsSync(output)) {
       throw new ShuffleError('INVALID_ARGUMENT', `--output ${output} exists; give another name`)
     }
+    checkWritable(output)
     const bundle = new Bundle(token)
     const all = await allProcesses(client, values.manager)
     await bundle.add('manager', managerProcess(values.manager), managerPages)
@@ -87,6 +89,21 @@ export const supportBundleCommand = managerCommand({
     return exitCodes.success
   },
 })
+
+/** Before anybody is asked: the archive is made at the end. */
+function checkWritable(output: string): void {
+  const directory = path.dirname(output)
+  try {
+    accessSync(directory, constants.W_OK)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new ShuffleError(
+      'INVALID_ARGUMENT',
+      `no file can be made in ${directory} for --output: ${reason}; give another name`,
+      { cause: error },
+    )
+  }
+}
 
 /** Silent ones and those out of service first. */
 function byTrouble(one: ClusterProcess, other: ClusterProcess): number {

@@ -103,13 +103,15 @@ export class JobMaster {
     const ended = new Promise<void>((resolve, reject) => {
       this.#settle = { resolve, reject }
     })
+    // Handled also where the job ends before anybody waits for it.
+    ended.catch(() => undefined)
     const onAbort = () => {
       this.#fail(new ShuffleError('CANCELLED', 'the job was cancelled'))
     }
     signal?.addEventListener('abort', onAbort, { once: true })
     try {
       signal?.throwIfAborted()
-      await this.#register()
+      await Promise.race([this.#register(), ended])
       this.#pool.start()
       this.#schedule()
       await ended

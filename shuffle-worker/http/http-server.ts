@@ -132,9 +132,10 @@ export async function createApp(
   })
   addAdmission(app, where.admission ?? admissionOf(parts), httpBodyBytesMax)
   app.setErrorHandler((error, _request, reply) => answerError(error, reply))
-  app.setNotFoundHandler((_request, reply) => {
+  app.setNotFoundHandler((request, reply) => {
     reply.code(404)
-    return { error: { code: 'INVALID_ARGUMENT', message: 'there is no such page' } }
+    const message = `there is no ${request.method} ${request.url}: this is the HTTP port of a shuffle worker; the manager has another address`
+    return { error: { code: 'INVALID_ARGUMENT', message } }
   })
   addProbes(app, parts)
   addMetrics(app, parts)

@@ -1,4 +1,7 @@
+import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -44,6 +47,22 @@ describe('a job from the command line', { timeout: 180_000 }, () => {
   test('that was told to end before it began starts nothing', async () => {
     const context = commandContext({ signal: AbortSignal.abort(new Error('ended')) })
     await expect(runJob(() => prepareSort(job), settings, context)).rejects.toThrow('ended')
+  })
+
+  test('that is told to end does not wait for a manager that is silent', async () => {
+    const controller = new AbortController()
+    const silent = createServer(() => {
+      controller.abort('SIGINT')
+    })
+    await once(silent.listen(0, '127.0.0.1'), 'listening')
+    const { port } = silent.address() as AddressInfo
+    const context = commandContext({ signal: controller.signal })
+    const elsewhere = { ...settings, manager: `http://127.0.0.1:${port}` }
+    await expect(runJob(() => prepareSort(job), elsewhere, context)).rejects.toMatchObject({
+      code: 'CANCELLED',
+    })
+    silent.closeAllConnections()
+    silent.close()
   })
 
   test('that fails leaves neither a partial output nor processes', async () => {

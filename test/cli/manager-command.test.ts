@@ -23,6 +23,23 @@ test('a command gets its arguments, its options and the secret', async () => {
   })
 })
 
+test('a command that is told to end does not wait for a manager that is silent', async () => {
+  const controller = new AbortController()
+  const asking = managerCommand({
+    declaration: clusterCommandOptions,
+    usage: 'sluice try',
+    about: 'Tries.',
+    run: () => {
+      controller.abort('SIGINT')
+      return new Promise(() => undefined)
+    },
+  })
+  const context = commandContext({ signal: controller.signal })
+  await expect(asking.run([], context)).rejects.toMatchObject({
+    code: 'CANCELLED',
+  })
+})
+
 test('an address that asks for TLS is refused: there is none', async () => {
   await expect(
     command.run(['a', '--manager', 'https://m:9700'], commandContext()),

@@ -50,6 +50,12 @@ describe('the command line', () => {
     expect(ran).toEqual([['--input-size=1mb']])
   })
 
+  test('help for a command that there is not says so', async () => {
+    const { code, noted } = await run(['help', 'stauts'])
+    expect(code).toBe(2)
+    expect(noted).toContain('unknown command stauts; did you mean status?')
+  })
+
   test.each([[['--help']], [['help']], [['-h']]])('%j prints the commands', async (argv) => {
     const { code, printed } = await run(argv)
     expect([code, printed]).toEqual([0, overview(commands)])

@@ -7,6 +7,25 @@ import { commandContext } from '../support/command-context.ts'
 import { HttpAnswers, toldWorker } from '../support/http-answers.ts'
 import { withTemporaryDirectory } from '../support/temporary-directory.ts'
 
+test('a name under which nothing can be written is refused before anybody is asked', async () => {
+  const http = await HttpAnswers.start({})
+  await withTemporaryDirectory(async (directory) => {
+    const output = join(directory, 'none', 'x.tar.gz')
+    const running = supportBundleCommand.run(
+      ['--manager', http.url, '--output', output],
+      commandContext(),
+    )
+    await expect(running).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringContaining(
+        `no file can be made in ${join(directory, 'none')}`,
+      ) as string,
+    })
+    expect(http.asked).toEqual([])
+  })
+  http.close()
+})
+
 test('the pages of all processes are in it, who does not answer is named, nobody else can read it', async () => {
   const http = await HttpAnswers.start({ 'GET /metrics': 'some_metric 1\n' })
   http.answers['GET /v1/workers'] = {

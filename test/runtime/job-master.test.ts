@@ -8,6 +8,7 @@ import type { JobResult } from '../../runtime/job-result.ts'
 import { divideTaskMemory, type JobPlan } from '../../runtime/job-plan.ts'
 import type { PoolLimits } from '../../runtime/task-process-pool.ts'
 import type { Task, TaskContext, TaskRegistry } from '../../runtime/task.ts'
+import { deferred } from '../support/deferred.ts'
 import { LocalTaskProcesses } from '../support/local-task-processes.ts'
 import { MemoryShuffle } from '../support/memory-shuffle.ts'
 
@@ -370,6 +371,19 @@ describe('a job master', () => {
     })
     await expect(world.master.run(controller.signal)).rejects.toMatchObject({ code: 'CANCELLED' })
     expectClean(world)
+  })
+
+  test('ends at once when it is cancelled while it registers', async () => {
+    const controller = new AbortController()
+    const world = setUp({ produce, collect })
+    const registration = deferred<undefined>()
+    world.shuffle.registering = registration.promise
+    const running = world.master.run(controller.signal)
+    controller.abort()
+    await expect(running).rejects.toMatchObject({ code: 'CANCELLED' })
+    expect(world.processes.sent).toEqual([])
+    expectClean(world)
+    registration.reject(new ShuffleError('NO_MANAGER', 'the manager is away'))
   })
 
   test('tells each process the partitions of a stage once, not with every task', async () => {

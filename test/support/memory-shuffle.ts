@@ -53,6 +53,9 @@ export class MemoryShuffle {
     return [...this.#partitions.keys()]
   }
 
+  /** What the registration of a job comes to. */
+  registering = Promise.resolve()
+
   commit(key: PartitionKey, records: readonly StoredRecord[]): void {
     this.#partitions.set(partitionKeyText(key), records)
   }
@@ -75,7 +78,7 @@ export class MemoryShuffle {
       close: () => Promise.resolve(),
       registerJob: (context) => {
         this.#jobs.set(context.jobId, context)
-        return Promise.resolve()
+        return this.registering
       },
       unregisterJob: (jobId) => {
         this.#jobs.delete(jobId)

@@ -70,11 +70,11 @@ describe('HTTP server of the worker', () => {
 
   it('answers an unknown page with an error in JSON', async () => {
     const app = await createApp(workerHttpParts())
-    const answer = await app.inject('/nothing')
-    expect([answer.statusCode, answer.json<{ error: { code: string } }>().error.code]).toEqual([
-      404,
-      'INVALID_ARGUMENT',
-    ])
+    const answer = await app.inject('/v1/jobs')
+    const { error } = answer.json<{ error: { code: string; message: string } }>()
+    expect([answer.statusCode, error.code]).toEqual([404, 'INVALID_ARGUMENT'])
+    // Its address is easily taken for the manager's.
+    expect(error.message).toMatch(/there is no GET \/v1\/jobs: this is .* of a shuffle worker/)
     await app.close()
   })
 
