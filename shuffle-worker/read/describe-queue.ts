@@ -11,7 +11,7 @@ export const waitingKeysMax = 2 * partitionListEntriesMax
 
 interface Waiting {
   readonly request: DescribeRequest
-  readonly onFailed: (error: unknown) => void
+  readonly onFailed: (error: ShuffleError) => void
 }
 
 export class DescribeQueue {
@@ -20,7 +20,7 @@ export class DescribeQueue {
   #isAnswering = false
 
   /** Throws BUSY when too much waits already. */
-  add(request: DescribeRequest, onFailed: (error: unknown) => void): void {
+  add(request: DescribeRequest, onFailed: (error: ShuffleError) => void): void {
     const count = request.entries.length
     if (this.#keyCount + count > waitingKeysMax) {
       throw new ShuffleError(
@@ -41,10 +41,16 @@ export class DescribeQueue {
       try {
         await describePartitions(request)
       } catch (error) {
-        onFailed(error)
+        onFailed(asDescribeError(error))
       }
       this.#keyCount -= request.entries.length
     }
     this.#isAnswering = false
   }
+}
+
+/** Whatever it was, who asked is answered. */
+function asDescribeError(error: unknown): ShuffleError {
+  if (error instanceof ShuffleError) return error
+  return new ShuffleError('DISK_FAILED', 'describing the partitions failed', { cause: error })
 }

@@ -237,7 +237,7 @@ export class ConnectionHandler implements ProtocolHandler {
     }
     this.#describes.add(request, (error) => {
       this.#options.logger.error({ error }, 'answering Describe failed')
-      if (isShuffleError(error)) this.#failChannel(channelId, error)
+      if (this.#channels.get(channelId) === channel) this.#failChannel(channelId, error)
     })
     this.#channels.set(channelId, channel)
   }

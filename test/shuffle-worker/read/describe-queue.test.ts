@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { ShuffleError } from '../../../client/common/errors.ts'
 import { DescribeQueue, waitingKeysMax } from '../../../shuffle-worker/read/describe-queue.ts'
 import type { DescribeRequest } from '../../../shuffle-worker/read/describe-partitions.ts'
 import { entryOf } from './support/read-bench.ts'
@@ -61,13 +62,17 @@ describe('DescribeQueue', () => {
     })
   })
 
-  it('tells of a failure and goes on with the next', async () => {
+  it('tells of a failure, by a code whatever was thrown, and goes on with the next', async () => {
     const queue = new DescribeQueue()
-    const failures: unknown[] = []
+    const known = new ShuffleError('DATA_CORRUPT', 'damaged')
+    const unknown = new Error('gone')
+    const failures: ShuffleError[] = []
     await new Promise<void>((answered) => {
-      queue.add(request(1, { ready: () => Promise.reject(new Error('gone')) }), (error) =>
-        failures.push(error),
-      )
+      for (const thrown of [known, unknown]) {
+        queue.add(request(1, { ready: () => Promise.reject(thrown) }), (error) =>
+          failures.push(error),
+        )
+      }
       queue.add(
         request(1, {
           send: () => {
@@ -77,7 +82,9 @@ describe('DescribeQueue', () => {
         noFailure,
       )
     })
-    expect(failures).toEqual([new Error('gone')])
+    expect(failures[0]).toBe(known)
+    expect(failures[1]).toMatchObject({ code: 'DISK_FAILED', cause: unknown })
+    expect(failures.length).toBe(2)
   })
 })
 
