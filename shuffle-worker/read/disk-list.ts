@@ -32,7 +32,7 @@ export interface SweepChannel extends EntrySink {
   afterDelivery(): void
   /** Its last refusal was for want of memory. */
   readonly isStarved: boolean
-  /** Its consumer could take something, and nothing is on its way or waits to be sent. */
+  /** Its consumer could take something, and nothing waits to be sent to it. */
   readonly isIdle: boolean
 }
 
@@ -176,10 +176,15 @@ export class DiskList {
     return undefined
   }
 
+  /** What is on its way from another disk doesn't count: that one may hang. */
+  get #isIdle(): boolean {
+    return this.#plannedBytes === 0 && this.channel.isIdle
+  }
+
   #canBegin(partition: MapPartition, roomBytes: number): boolean {
     if (roomBytes < partition.bufferSizeBytes) return false
     if (!this.channel.canBeginRun(this) || !this.channel.hasCursorRoom()) return false
-    return roomBytes >= wishedBytes(partition, averageRunBytes(partition)) || this.channel.isIdle
+    return roomBytes >= wishedBytes(partition, averageRunBytes(partition)) || this.#isIdle
   }
 
   /**
@@ -191,7 +196,7 @@ export class DiskList {
     if (!cursor.canPlanWith(roomBytes)) return false
     if (cursor.holdsRun) return true
     const { partition, leftBytes = averageRunBytes(partition) } = cursor
-    return roomBytes >= wishedBytes(partition, leftBytes) || this.channel.isIdle
+    return roomBytes >= wishedBytes(partition, leftBytes) || this.#isIdle
   }
 
   #indexFrom(fileOrder: number): number {

@@ -97,7 +97,7 @@ export class ReadingView implements SweepChannel {
   }
 
   get isIdle(): boolean {
-    return this.#sender.isEmpty && this.#sender.credit > 0 && this.#disks.plannedBytes === 0
+    return this.#sender.isEmpty && this.#sender.credit > 0
   }
 
   /** Has credit and something to send, and no memory to put it in. */

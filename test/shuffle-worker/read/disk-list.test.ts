@@ -182,7 +182,11 @@ describe('disk list', () => {
     state.isIdle = true
     expect(list.nextFrom(0)).toBe(idle.partition)
     expect(list.nextFrom(2)).toBe(listed)
-    expect(list.plan(idle, 1_000_000)?.plannedBytes).toBe(bufferSizeBytes)
+    const slice = list.plan(idle, 1_000_000)
+    expect(slice?.plannedBytes).toBe(bufferSizeBytes)
+    expect(list.nextFrom(2)).toBe(begun.partition)
+    if (slice !== undefined) list.retire(slice)
+    expect(list.nextFrom(2)).toBe(listed)
   })
 
   it('knows since when it waits', () => {

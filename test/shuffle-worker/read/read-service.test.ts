@@ -485,6 +485,27 @@ describe('read service', () => {
     bench.expectNothingHeld()
   })
 
+  it('reads runs that are longer than its share of the room while another disk hangs', async () => {
+    const bench = new ReadBench({ diskCount: 2 })
+    const long = () => [sorted(bench, 1, () => Array.from({ length: 100 }, () => 2000))]
+    const [hung, good] = [bench.add(0, 1, long()), bench.add(1, 1, long())]
+    const never = { result: new Promise<number>(() => undefined), ended: Promise.resolve() }
+    const openHung = async () => ({ ...(await hung.openReader()), read: () => never })
+    const openLater = async () => {
+      await new Promise<void>((resolve) => bench.clock.schedule(5, resolve))
+      return good.openReader()
+    }
+    for (const [index, openReader] of [openHung, openLater].entries()) {
+      const partition = { ...(index === 0 ? hung : good), openReader }
+      bench.partitions.set(String(index), { state: 'committed', partition })
+    }
+    const consumer = bench.open()
+    consumer.view?.addPartitions([entryOf(0, 0, [0, 0]), entryOf(1, 1, [0, 0])])
+    await bench.clock.runUntil(() => consumer.partition(1).finish !== undefined)
+    expect(consumer.partition(1).payloads).toHaveLength(100)
+    consumer.view?.close()
+  })
+
   it('refuses more entries than a channel may list, by the name of the option', () => {
     const bench = new ReadBench({ entriesPerChannelMax: 1 })
     const consumer = bench.open()
