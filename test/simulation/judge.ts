@@ -6,6 +6,7 @@ import type { FaultInjector } from './fault-injector.ts'
 import type { ErrorPlace } from './job.ts'
 import { textOf } from './job.ts'
 import type { Plan } from './plan.ts'
+import type { Truth } from './truth.ts'
 
 /** No fault of the simulation can cause these. */
 const never = new Set([
@@ -31,10 +32,12 @@ export interface LogLine {
 export class Judge {
   readonly #plan: Plan
   readonly #injector: FaultInjector
+  readonly #truth: Truth
 
-  constructor(plan: Plan, injector: FaultInjector) {
+  constructor(plan: Plan, injector: FaultInjector, truth: Truth) {
     this.#plan = plan
     this.#injector = injector
+    this.#truth = truth
   }
 
   /** What is wrong with it; undefined when it may come. */
@@ -63,12 +66,23 @@ export class Judge {
   isLogBad(line: LogLine, host: string): boolean {
     const { level, message, fields } = line
     const isOpened = message === 'a data directory is open'
-    const isLoss = message === 'a partition is lost' || (isOpened && fields['lost'] !== 0)
-    if (isLoss) return !this.#injector.lostHosts.has(host)
+    const lostCount = isOpened ? Number(fields['lost']) : 0
+    if (message === 'a partition is lost' || lostCount > this.#releasedCount(host)) {
+      return !this.#injector.lostHosts.has(host)
+    }
     if (message.includes('could not be written to any disk: a restart forgets it')) {
       return !this.#injector.sickHosts.has(host)
     }
     return level === 'error' || Object.values(fields).some(isAssertion)
+  }
+
+  /** The file of a released partition may be gone where the word of it had not reached the journal. */
+  #releasedCount(host: string): number {
+    let count = 0
+    for (const attempt of this.#truth.attempts.values()) {
+      if (attempt.isReleased && attempt.host === host) count += 1
+    }
+    return count
   }
 
   #isDamaged({ attempt }: ErrorPlace): boolean {

@@ -116,7 +116,7 @@ export class Simulation {
       },
       loggerOf: (host) => this.#loggerOf(host, {}),
     })
-    this.#judge = new Judge(plan, this.#injector)
+    this.#judge = new Judge(plan, this.#injector, this.truth)
     this.#checker = new Checker({
       cluster: this.cluster,
       jobs: () => this.jobs,
