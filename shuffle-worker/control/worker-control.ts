@@ -71,6 +71,8 @@ export class WorkerControl {
   #isStopping = false
   #poll: Promise<void> | undefined
   #wake: (() => void) | undefined
+  /** Code of the failure that was told last; undefined when the manager has answered since. */
+  #failureTold: string | undefined
   #loop: Promise<void> | undefined
 
   constructor(options: WorkerControlOptions) {
@@ -186,6 +188,7 @@ export class WorkerControl {
       this.#heartbeatIntervalMs = answer.heartbeatIntervalMs
     }
     this.#registration = registration
+    this.#failureTold = undefined
     this.#commandsSeen = 0
     this.#isStatusDue = false
     this.#logger.info({ workerId: this.#store.workerId }, 'registered with the manager')
@@ -250,6 +253,7 @@ export class WorkerControl {
       },
       { ...options, waitMs: content.waitMs },
     )
+    this.#noteAnswer()
     if (this.#registration === registration) this.#takeAnswer(answer)
     return answer
   }
@@ -317,15 +321,26 @@ export class WorkerControl {
     }
   }
 
+  /** Told once until the manager takes something again, or another error comes. */
   #logFailure(error: unknown): void {
-    const fields = { workerId: this.#store.workerId, error: String(error) }
-    if (isShuffleError(error, 'NO_MANAGER', 'BUSY')) {
-      this.#logger.debug(fields, 'the manager does not answer')
-      return
-    }
+    const isAway = isShuffleError(error, 'NO_MANAGER', 'BUSY')
     // Registering again is the cure for whatever a restart or a gap may have done.
-    this.#registration = undefined
-    this.#logger.warn(fields, 'the manager refuses the worker')
+    if (!isAway) this.#registration = undefined
+    const code = isShuffleError(error) ? error.code : String(error)
+    const level = code === this.#failureTold ? 'debug' : 'warn'
+    this.#failureTold = code
+    this.#logger[level](
+      { workerId: this.#store.workerId, error: String(error) },
+      isAway
+        ? 'the manager does not answer; it is asked until it does'
+        : 'the manager refuses the worker, which registers again',
+    )
+  }
+
+  #noteAnswer(): void {
+    if (this.#failureTold === undefined) return
+    this.#failureTold = undefined
+    this.#logger.info({ workerId: this.#store.workerId }, 'the manager answers again')
   }
 
   async #pause(signal: AbortSignal): Promise<void> {

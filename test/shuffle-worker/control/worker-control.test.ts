@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { sleep } from '../../../client/common/clock.ts'
 import { ShuffleError } from '../../../client/common/errors.ts'
 import { silentLogger } from '../../../client/common/log.ts'
 import { managerApi } from '../../../client/manager/api.ts'
@@ -117,6 +118,53 @@ test('after a restart of the manager the whole list is told again', async () => 
   await plane.startManager()
   await world.clock.advance(10_000)
   expect(await told()).toMatchObject({ state: 'alive', partitionCount: 2 })
+})
+
+test('that the manager is away or refuses is told once, and that it answers again', async () => {
+  const world = new VirtualWorld({ seed: 31 })
+  const lines: string[] = []
+  let failure: ShuffleError | undefined
+  const managerClient = {
+    call: (route: { readonly path: string }) => {
+      if (failure !== undefined) return Promise.reject(failure)
+      if (route.path === managerApi.registerWorker.path) {
+        return Promise.resolve({ heartbeatIntervalMs: 5000 })
+      }
+      const answer = { resync: false, commandsNumber: 0, commands: [] }
+      return sleep(world.clock, 1000).then(() => answer)
+    },
+  } as unknown as ManagerClient
+  const control = new WorkerControl({
+    world: world.start('w1'),
+    logger: {
+      ...silentLogger,
+      info: (_fields, message) => lines.push(message),
+      warn: (_fields, message) => lines.push(message),
+    },
+    managerClient,
+    store: new FakeStore('w1'),
+    host: 'w1',
+    dataPort: 9710,
+    version: 'test',
+  })
+  const phases = [
+    new ShuffleError('NO_MANAGER', 'away'),
+    undefined,
+    new ShuffleError('UNAUTHENTICATED', 'another token'),
+    new ShuffleError('NO_MANAGER', 'away'),
+    undefined,
+  ]
+  control.start()
+  await world.clock.advance(10_000)
+  for (failure of phases) await world.clock.advance(30_000)
+  await world.drive(control.stop('for-a-while'))
+  const [away, refused] = [/does not answer; it is asked/, /refuses the worker/]
+  const [registered, again] = [/^registered/, /answers again/]
+  expect(lines).toEqual(
+    [registered, away, again, refused, away, registered].map(
+      (text) => expect.stringMatching(text) as unknown,
+    ),
+  )
 })
 
 test('each registration says that it comes after the one before', async () => {
