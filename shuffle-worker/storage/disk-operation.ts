@@ -78,6 +78,11 @@ export function isDiskBroken(error: unknown): boolean {
   return brokenCodes.has(systemCodeOf(error) ?? '')
 }
 
+/** A bad spot: what lies there can't be read, other files may. A disk that is all bad shows elsewhere. */
+export function isUnreadable(error: unknown): boolean {
+  return systemCodeOf(error) === 'EIO'
+}
+
 /** The system's error as ours: NO_SPACE when the disk is full, else DISK_FAILED. */
 export function diskError(
   error: unknown,

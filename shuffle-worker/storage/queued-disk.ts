@@ -11,6 +11,7 @@ import type {
   OpenOptions,
   SpaceStatus,
 } from '../../client/common/disk.ts'
+import { ShuffleError } from '../../client/common/errors.ts'
 import type { DirectMemory } from './direct-memory.ts'
 import { readThrough } from './direct-read.ts'
 import type { DiskQueue, SubmittedOperation } from './disk-queue.ts'
@@ -19,6 +20,8 @@ export class QueuedDisk {
   readonly #disk: Disk
   readonly #queue: DiskQueue
   readonly #directMemory: DirectMemory
+  /** From where files are renamed, until the real end of it. */
+  readonly #renamedFrom = new Set<string>()
 
   constructor(disk: Disk, queue: DiskQueue, directMemory: DirectMemory) {
     this.#disk = disk
@@ -27,6 +30,12 @@ export class QueuedDisk {
   }
 
   async open(path: string, mode: OpenMode, options: OpenOptions = {}): Promise<QueuedFile> {
+    // A rename that missed its deadline would put the new file in place, half-written as it is.
+    if (mode === 'create' && this.#renamedFrom.has(path)) {
+      throw new ShuffleError('DISK_FAILED', `an earlier rename of ${path} has not ended`, {
+        fields: { operation: 'open', path },
+      })
+    }
     const isDirect = options.isDirect === true
     const queued = (file: DiskFile) =>
       new QueuedFile(file, this.#queue, {
@@ -44,7 +53,11 @@ export class QueuedDisk {
   }
 
   rename(from: string, to: string): Promise<void> {
-    return this.#queue.run({ kind: 'rename', run: () => this.#disk.rename(from, to) })
+    const run = () => this.#disk.rename(from, to)
+    const { result, ended } = this.#queue.submit({ kind: 'rename', run })
+    this.#renamedFrom.add(from)
+    void ended.then(() => this.#renamedFrom.delete(from))
+    return result
   }
 
   unlink(path: string): Promise<void> {

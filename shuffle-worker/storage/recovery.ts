@@ -7,7 +7,8 @@
 //   .partial   any           deleted: was never committed
 //   .data      committed     kept, or deleted if it wasn't synced and the machine has rebooted
 //   .data      released      deleted
-//   .data      nothing       judged by its footer: kept, or deleted when damaged or not synced
+//   .data      nothing       judged by its footer: kept, or deleted when damaged or not synced;
+//                            left alone where the disk can't read it (EIO)
 //   nothing    committed     lost
 //   record     (segments)    the same; what follows the last journaled record is scanned
 
@@ -16,6 +17,7 @@ import type { PartitionKey } from '../../client/common/ids.ts'
 import type { Logger } from '../../client/common/log.ts'
 import { corrupt } from './byte-codec.ts'
 import { dataPath, parseFileName, segmentPath, type DirectoryLayout } from './directory-layout.ts'
+import { isUnreadable } from './disk-operation.ts'
 import { ignoreMissing, Journal, replayJournal } from './journal.ts'
 import type { JournalState, PartitionPlace } from './journal-records.ts'
 import { decodeFooter, decodeTable, footerLength } from './partition-format.ts'
@@ -173,6 +175,10 @@ class Recovery {
     } catch (error) {
       if (isShuffleError(error, 'UNSUPPORTED_VERSION')) {
         logger.warn({ path, error }, 'a partition of another version is left alone')
+        return
+      }
+      if (isUnreadable(error)) {
+        logger.warn({ path, error }, 'a file that cannot be read is left alone; check the disk')
         return
       }
       if (!isShuffleError(error, 'DATA_CORRUPT')) throw error

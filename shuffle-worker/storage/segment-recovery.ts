@@ -1,8 +1,10 @@
 // What a segment of the shared log holds beyond what the journal knows of it: whole records are
-// committed partitions, a torn tail is cut, and what has another version is left as it is.
+// committed partitions, a torn tail is cut, and what has another version, or can't be read, is left as
+// it is.
 
 import { isShuffleError } from '../../client/common/errors.ts'
 import type { Logger } from '../../client/common/log.ts'
+import { isUnreadable } from './disk-operation.ts'
 import type { PartitionPlace } from './journal-records.ts'
 import {
   decodeLogRecordHeader,
@@ -28,7 +30,7 @@ export interface ScannedSegment {
   readonly found: readonly FoundPartition[]
   /** Not even its header is whole: nothing was ever committed in it. */
   readonly isEmpty: boolean
-  /** Another version begins here: neither read nor cut. */
+  /** Another version begins here, or the disk can't read it: neither read nor cut. */
   readonly isForeign: boolean
 }
 
@@ -42,6 +44,18 @@ export interface SegmentSettings {
 
 /** Scans the tail and cuts what is torn. */
 export async function recoverSegment(settings: SegmentSettings): Promise<ScannedSegment> {
+  try {
+    return await scanAndCut(settings)
+  } catch (error) {
+    if (!isUnreadable(error)) throw error
+    const { path, knownEnd, logger } = settings
+    logger.warn({ path, error }, 'a segment that cannot be read is left alone; check the disk')
+    // What the journal knows there is served as far as it can be.
+    return { sizeBytes: knownEnd, end: knownEnd, found: [], isEmpty: false, isForeign: true }
+  }
+}
+
+async function scanAndCut(settings: SegmentSettings): Promise<ScannedSegment> {
   const { disk, path, logger } = settings
   const file = await disk.open(path, 'update')
   try {

@@ -587,6 +587,35 @@ describe('opening and closing a data store', () => {
     expect(fixture.store.service).toEqual(order)
   })
 
+  it('leaves a file alone that cannot be read at a start, and serves the others', async () => {
+    const all = [large, small, partitionOf(3, 1000)]
+    const disk = virtual.disk()
+    let life = virtual.main
+    const again = async () => {
+      life.kill()
+      life = virtual.start('main')
+      fixture = await virtual.drive(openStore(life, { ...options, durability: 'sync' }))
+      return all.map(({ key }) => fixture.store.lookup(key).state)
+    }
+    const unreadable = (path: RegExp) =>
+      disk.inject({ operation: 'read', path, fault: { kind: 'error', code: 'EIO' } })
+    await again()
+    for (const each of all) await write(each)
+    // A segment of which the journal knows the records, then files of which it knows nothing.
+    const segment = unreadable(/\.segment$/)
+    expect(await again()).toEqual(['committed', 'committed', 'committed'])
+    life.kill()
+    disk.put('/data/journal', Buffer.alloc(0))
+    const [first = ''] = disk.filesBelow('/data/partitions')
+    const file = unreadable(new RegExp(first))
+    expect(await again()).toEqual(['unknown', 'unknown', 'committed'])
+    for (const each of [segment, file]) each.remove()
+    expect(await again()).toEqual(['committed', 'committed', 'committed'])
+    for (const each of all) {
+      expect(await virtual.drive(readEntries(committed(each)))).toEqual(entriesOf(each))
+    }
+  })
+
   it('ends open writes, takes no new ones, and leaves no timer, lock or file open', async () => {
     const writer = await open(large)
     await virtual.drive(fixture.store.close())

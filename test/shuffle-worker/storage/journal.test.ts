@@ -131,6 +131,26 @@ describe('a journal', () => {
     expect(await replayedOrdinals()).toEqual([1, 4])
   })
 
+  it('is never replaced by a half-written one, however late the rename of an earlier one is', async () => {
+    await virtual.drive(append(1))
+    const faults = virtual.disk()
+    faults.inject({ operation: 'write', path, times: 1, fault: { kind: 'short' } })
+    await expect(virtual.drive(append(2))).rejects.toMatchObject({ code: 'DISK_FAILED' })
+    faults.inject({ operation: 'rename', times: 1, fault: { kind: 'hang' } })
+    await expect(virtual.drive(append(3))).rejects.toMatchObject({ code: 'DISK_FAILED' })
+    const fault = { kind: 'slow', delayMs: 1000 } as const
+    const slow = faults.inject({ operation: 'write', path, after: 1, fault })
+    const fourth = append(4).catch((error: unknown) => error)
+    await virtual.clock.advance(500)
+    faults.releaseHung()
+    await virtual.clock.advance(100)
+    expect(await replayedOrdinals()).toEqual([1])
+    expect(await virtual.drive(fourth)).toMatchObject({ code: 'DISK_FAILED' })
+    slow.remove()
+    await virtual.drive(append(5))
+    expect(await replayedOrdinals()).toEqual([1, 5])
+  })
+
   it('is rewritten when most of it is history', async () => {
     const place = { kind: 'file', ordinal: 1, offset: 0, byteLength: 5 } as const
     const round = async () => {

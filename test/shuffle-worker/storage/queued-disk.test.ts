@@ -43,6 +43,22 @@ describe('a queued disk', () => {
     expect(virtual.disk().openFileCount).toBe(0)
   })
 
+  it('makes no new file under a name that a late rename is still to take away', async () => {
+    virtual.disk().put('/data/a.new', Buffer.from('first'))
+    virtual.disk().inject({ operation: 'rename', fault: { kind: 'hang' }, times: 1 })
+    await expect(virtual.drive(disk.rename('/data/a.new', '/data/a'))).rejects.toMatchObject({
+      code: 'DISK_FAILED',
+    })
+    await virtual.drive(disk.unlink('/data/a.new'))
+    await expect(virtual.drive(disk.open('/data/a.new', 'create'))).rejects.toMatchObject({
+      code: 'DISK_FAILED',
+    })
+    virtual.disk().releaseHung()
+    await virtual.clock.advance(100)
+    await virtual.drive((await virtual.drive(disk.open('/data/a.new', 'create'))).close())
+    expect(virtual.disk().filesBelow('/data')).toEqual(['/data/a.new'])
+  })
+
   it('closes a file only after its last call has really ended', async () => {
     const file = await virtual.drive(disk.open('/data/a', 'create'))
     virtual.disk().inject({ operation: 'read', fault: { kind: 'hang' }, times: 1 })
