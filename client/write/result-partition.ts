@@ -126,6 +126,8 @@ export class ResultPartition {
       const bytesBySubpartition = this.#packer.bytesBySubpartition()
       const recordCount = this.#recordCount
       const stored = await this.#channel.finish({ recordCount, bytesBySubpartition })
+      // Aborted in the very moment of the commit, it has been closed as failed.
+      this.#throwIfFailed()
       this.#close('committed')
       return {
         recordCount,
@@ -178,7 +180,8 @@ export class ResultPartition {
   }
 
   #isInRange(subpartition: number): boolean {
-    return subpartition >= 0 && subpartition < this.#context.descriptor.subpartitionCount
+    const { subpartitionCount } = this.#context.descriptor
+    return Number.isInteger(subpartition) && subpartition >= 0 && subpartition < subpartitionCount
   }
 
   /** The way of everything that may have to wait: for the other kind of region, or for memory. */

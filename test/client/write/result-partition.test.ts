@@ -345,6 +345,8 @@ describe('a result partition', () => {
     const invalid = { code: 'INVALID_ARGUMENT' }
     await expect(partition.emitRecord(Buffer.of(1), 4)).rejects.toMatchObject(invalid)
     await expect(partition.emitRecord(Buffer.of(1), -1)).rejects.toMatchObject(invalid)
+    await expect(partition.emitRecord(Buffer.of(1), 1.5)).rejects.toMatchObject(invalid)
+    await expect(partition.emitRecord(Buffer.of(1), NaN)).rejects.toMatchObject(invalid)
     await expect(partition.emitEvent(0, Buffer.of(1), 0)).rejects.toMatchObject(invalid)
     await expect(partition.emitEvent(99, Buffer.of(1), 0)).rejects.toMatchObject(invalid)
     await expect(partition.emitEvent(1, Buffer.alloc(961), 0)).rejects.toMatchObject(invalid)
