@@ -57,8 +57,11 @@ export class Checker {
   async disagreements(): Promise<readonly string[]> {
     this.#unheard.clear()
     return this.#watching(async (client) => {
-      await this.#noteExpired(client)
-      const between = [...this.#workersAndMasters()]
+      let between = [...this.#workersAndMasters()]
+      if (between.length > 0) {
+        await this.#noteExpired(client)
+        between = [...this.#workersAndMasters()]
+      }
       return between.length > 0 ? between : this.#managerAndMasters(client)
     })
   }
