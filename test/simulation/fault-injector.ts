@@ -2,6 +2,7 @@
 
 import type { Logger } from '../../client/common/log.ts'
 import type { ShuffleWorker } from '../../shuffle-worker/worker.ts'
+import { deferred } from '../support/deferred.ts'
 import type { FaultRule, InjectedFault, OperationKind } from '../support/virtual-disk-faults.ts'
 import type { VirtualDisk } from '../support/virtual-disk.ts'
 import type { VirtualLink } from '../support/virtual-link.ts'
@@ -53,6 +54,8 @@ export class FaultInjector {
   readonly #kinds: Readonly<Record<FaultKind, Inject>>
   /** Directories whose calls fail, hang or are slow, by `host path`, and until when that may show. */
   readonly #touched = new Map<string, number>()
+  /** The last drain of a worker, until the worker is back in service. */
+  readonly #drains = new Map<Member<ShuffleWorker>, Promise<unknown>>()
   #names = 0
   #isOver = false
   /** Faults that were tried, whether they hit anything or not. */
@@ -412,17 +415,26 @@ export class FaultInjector {
     if (this.#context.truth.partitionsCommitted > 0) this.hitsAfterCommit += 1
   }
 
+  /** One operator after another: two that want the opposite of one worker would ask for ever. */
   #drain(worker: Member<ShuffleWorker>, workerId: string, fault: FaultPlan): void {
     const { cluster, loggerOf, find } = this.#context
     this.#names += 1
     const name = `operator-${String(this.#names)}`
     const operator = new Operator(cluster.context, { name, logger: loggerOf(name) })
-    const done = operator.setService(worker, workerId, 'draining')
+    const before = this.#drains.get(worker)
+    const over = deferred<undefined>()
+    this.#drains.set(worker, over.promise)
+    const drain = async (): Promise<void> => {
+      await before
+      await operator.setService(worker, workerId, 'draining')
+    }
+    const done = drain()
     this.#later(fault.durationMs, () => {
       this.#work(async () => {
         await done
         const isTaken = await operator.setService(worker, workerId, 'serving')
         await operator.close()
+        over.resolve(undefined)
         if (!isTaken) find(`${workerId} could not be put back into service`)
       })
     })
