@@ -169,8 +169,9 @@ function startWorker(
     channelsPerConnectionMax: limits.channelsPerConnection,
     openWritesMax: limits.openWrites,
   })
-  // Less than the option allows, so that memory is short at times, and cheap to make.
-  const options: WorkerOptions = { ...values, memoryBytes: 384 * plan.workerBufferBytes }
+  // Less than the option allows, so that it is cheap to make.
+  const memoryBytes = plan.workerMemoryBuffers * plan.workerBufferBytes
+  const options: WorkerOptions = { ...values, memoryBytes }
   return ShuffleWorker.start({
     world: process.world,
     options,

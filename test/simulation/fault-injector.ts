@@ -243,16 +243,16 @@ export class FaultInjector {
         this.#rule(fault, { fault: { kind: 'hang' } })
       },
       'disk-full': (fault) => {
-        const { disk, directory } = this.#directory(fault)
-        const used = disk
-          .filesBelow(directory)
-          .reduce((sum, path) => sum + (disk.contentOf(path)?.byteLength ?? 0), 0)
         this.#hit(fault)
-        this.sickHosts.add(this.#worker(fault).host)
-        disk.setCapacity(directory, used + fault.after * 64)
-        this.#later(fault.durationMs, () => {
-          disk.setCapacity(directory, plentyBytes)
-        })
+        this.#fill(this.#worker(fault), fault, [this.#directory(fault).directory])
+      },
+      'disk-full-at-start': (fault) => {
+        const worker = this.#worker(fault)
+        const { directory } = this.#directory(fault)
+        const all = directoriesOf(this.#context.cluster.context.plan)
+        this.#hit(fault)
+        this.#kill(worker, { ...fault, durationMs: 100 })
+        this.#fill(worker, { ...fault, after: 1 }, fault.other % 3 === 0 ? [directory] : all)
       },
       'disk-read-only': (fault) => {
         this.#rule(fault, { fault: { kind: 'error', code: 'EROFS' }, operation: changing })
@@ -587,6 +587,21 @@ export class FaultInjector {
     look()
     clock.schedule(lookAgainMs, look)
     this.restlessUntilMs = clock.nowMs() + lookAgainMs + 1
+  }
+
+  /** Leaves little room in directories, for a time. */
+  #fill(worker: Member<unknown>, fault: FaultPlan, directories: readonly string[]): void {
+    const disk = this.#disk(worker)
+    this.sickHosts.add(worker.host)
+    for (const directory of directories) {
+      const used = disk
+        .filesBelow(directory)
+        .reduce((sum, path) => sum + (disk.contentOf(path)?.byteLength ?? 0), 0)
+      disk.setCapacity(directory, used + fault.after * 64)
+      this.#later(fault.durationMs, () => {
+        disk.setCapacity(directory, plentyBytes)
+      })
+    }
   }
 
   #flipBit(fault: FaultPlan): void {

@@ -19,6 +19,7 @@ export const faultKinds = [
   'disk-slow',
   'disk-hung',
   'disk-full',
+  'disk-full-at-start',
   'disk-read-only',
   'disk-close-error',
   'disk-bit-flip',

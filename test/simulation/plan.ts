@@ -12,6 +12,8 @@ export interface ClusterPlan {
   readonly durability: 'none' | 'sync'
   readonly smallPartitionBytes: number
   readonly workerBufferBytes: number
+  /** Of the worker's memory; as few as it takes, so that memory is short at times. */
+  readonly workerMemoryBuffers: number
   /** Of the data sets; at most the workers'. */
   readonly bufferSizeBytes: number
   readonly isCompressed: boolean
@@ -77,11 +79,12 @@ function drawCluster(random: VirtualRandom): ClusterPlan {
   const workerBufferBytes = pick(random, [4096, 4096, 8192])
   return {
     workerCount: pick(random, [1, 2, 2, 2, 3, 3, 5]),
-    directoriesPerWorker: pick(random, [1, 1, 2]),
+    directoriesPerWorker: pick(random, [1, 1, 1, 2, 2, 3]),
     diskKind: pick(random, ['ssd', 'ssd', 'hdd'] as const),
     durability: pick(random, ['none', 'none', 'sync'] as const),
     smallPartitionBytes: pick(random, [0, 4096, 65_536]),
     workerBufferBytes,
+    workerMemoryBuffers: pick(random, [384, 384, 192]),
     bufferSizeBytes: pick(random, [1024, 2048, 4096, workerBufferBytes]),
     isCompressed: random.chance(0.6),
     isTokenWanted: random.chance(0.2),
