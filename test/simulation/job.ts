@@ -294,7 +294,8 @@ class JobLife {
     slot.isProducing = true
     slot.isCommitted = false
     const { plan } = this.#context
-    const isOpen = () => !slot.isCommitted
+    // Once all tasks are done nobody needs it any more.
+    const isOpen = () => !slot.isCommitted && !this.#isOver
     while (isOpen()) {
       const twins = this.#random.chance(plan.twinChance) ? 2 : 1
       const race = new AbortController()
@@ -475,6 +476,7 @@ class JobLife {
       attempt: this.#context.truth.of(key),
     })
     this.#invalidate(slot, key)
+    if (this.#isOver) throw new Error('the job is over, no other attempt will come')
     return this.#currentOf(slot, false)
   }
 
