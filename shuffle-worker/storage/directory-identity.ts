@@ -74,7 +74,8 @@ export async function readIdentity(
     const count = await file.read(target, 0).result
     return decodeIdentity(target.subarray(0, count), layout.identity)
   } finally {
-    await file.close()
+    // What was read is whole or was refused; that the close failed the disk's health knows.
+    await file.close().catch(() => undefined)
   }
 }
 

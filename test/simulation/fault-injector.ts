@@ -310,8 +310,10 @@ export class FaultInjector {
         const { running, process } = worker
         if (running === undefined || process.isPaused) return
         this.#hit(fault)
-        void running.stop().then(() => {
-          if (worker.process === process) worker.kill(fault.durationMs)
+        this.#work(async () => {
+          await Promise.race([running.stop(), process.ended])
+          // Whoever supervises it starts it again; at once when the faults are over.
+          if (worker.process === process) worker.kill(this.#isOver ? 0 : fault.durationMs)
         })
       },
       'worker-power-loss': (fault) => {

@@ -100,6 +100,23 @@ describe('opening data directories', () => {
     },
   )
 
+  it('reads whose a directory is although its disk closes nothing well', async () => {
+    const { workerId } = await open(['/a'])
+    await close()
+    const refused = virtual.disk().inject({
+      path: '/a',
+      operation: 'close',
+      fault: { kind: 'error', code: 'EIO' },
+    })
+    const second = await open(['/a', '/b'])
+    expect(directories.map((each) => each.health)).toEqual(['failed', 'healthy'])
+    expect(second.workerId).toBe(workerId)
+    await close()
+    refused.remove()
+    const third = await open(['/a', '/b'])
+    expect(third.workerId).toBe(workerId)
+  })
+
   it('refuses to start when no disk answers', async () => {
     virtual.disk().inject({ fault: { kind: 'error', code: 'EIO' } })
     await expect(open(['/a', '/b'])).rejects.toThrow(/none of the data directories/)
