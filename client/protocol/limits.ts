@@ -21,7 +21,7 @@ export const limitTable = {
   ),
   dataBodyLengthMax: limit(
     1_048_576,
-    'The largest buffer size that a worker may be configured with; a data set lowers it to its own.',
+    'Four times the largest buffer size that a worker may be configured with; a data set lowers it to its own.',
   ),
   textLengthMax: limit(1_000, 'A sentence for people: what was wrong, where, what to do.'),
   detailLengthMax: limit(2_000, 'The fields of one error as JSON: three ids of 200 and figures.'),

@@ -53,13 +53,13 @@ export class ListMemory {
     if (bytes > partBytes) {
       throw new ShuffleError(
         'LIMIT_EXCEEDED',
-        'the list of the read channel takes more than all control memory of the worker (memory-size); list less',
+        'the list of the read channel takes more than all control memory of the worker (its option memory); list less',
         { fields },
       )
     }
     throw new ShuffleError(
       'BUSY',
-      'the lists of read channels take all control memory of the worker (memory-size); open the channel later',
+      'the lists of read channels take all control memory of the worker (its option memory); open the channel later',
       { fields },
     )
   }

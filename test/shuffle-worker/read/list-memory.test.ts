@@ -23,7 +23,10 @@ describe('list memory', () => {
     const { bench, memory } = make()
     const all = bench.ledger.partBytes('control')
     expect(() => memory.reserve(all + 1, jobId)).toThrow(
-      expect.objectContaining({ code: 'LIMIT_EXCEEDED' }),
+      expect.objectContaining({
+        code: 'LIMIT_EXCEEDED',
+        message: expect.stringContaining('its option memory)') as string,
+      }),
     )
     const held = memory.reserve(all, jobId)
     expect(() => memory.reserve(1, undefined)).toThrow(expect.objectContaining({ code: 'BUSY' }))

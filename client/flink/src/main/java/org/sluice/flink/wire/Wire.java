@@ -61,7 +61,7 @@ public final class Wire {
   /** A list longer than this goes in several frames; held in memory only while it is decoded. */
   public static final int CONTROL_BODY_LENGTH_MAX = 1048576;
 
-  /** The largest buffer size that a worker may be configured with; a data set lowers it to its own. */
+  /** Four times the largest buffer size that a worker may be configured with; a data set lowers it to its own. */
   public static final int DATA_BODY_LENGTH_MAX = 1048576;
 
   /** A sentence for people: what was wrong, where, what to do. */
