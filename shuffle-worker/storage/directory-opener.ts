@@ -10,6 +10,7 @@ import type { ServiceRecord } from '../../client/manager/schemas.ts'
 import type { World } from '../../client/common/world.ts'
 import { readIdentity, writeIdentity, type DirectoryIdentity } from './directory-identity.ts'
 import { latestService, readService } from './directory-service.ts'
+import { systemCodeOf } from './disk-operation.ts'
 import { recoverDirectory, type RecoveredDirectory } from './recovery.ts'
 import { SharedLog } from './shared-log.ts'
 import type { StorageDirectory } from './storage-directory.ts'
@@ -76,12 +77,25 @@ async function open(settings: OpenDirectoriesSettings): Promise<OpenedDirectorie
     recovered.set(directory, await recoverOne(settings, directory, { bootId, workerEpoch }))
   })
   if (recovered.size === 0) {
-    throw new ShuffleError('DISK_FAILED', 'none of the data directories could be opened', {
-      cause: directories[0]?.failure,
-      fields: { directories: directories.map((each) => each.path).join(', ') },
-    })
+    const reasons = directories.map((each) => `${each.path} (${reasonOf(each)})`).join(', ')
+    throw new ShuffleError(
+      'DISK_FAILED',
+      `none of the data directories could be opened: ${reasons}; check that each can be made and written by this user and that its disk answers, or name others in data-directories`,
+      {
+        cause: directories[0]?.failure,
+        fields: { directories: directories.map((each) => each.path).join(', ') },
+      },
+    )
   }
   return { workerId, workerEpoch, service: latestService(services), recovered }
+}
+
+/** What failed there, in the system's words: `open: EACCES`. */
+function reasonOf({ failure }: StorageDirectory): string {
+  const code = systemCodeOf(failure)
+  const operation = failure instanceof ShuffleError ? failure.fields['operation'] : undefined
+  if (code === undefined || typeof operation !== 'string') return failure?.message ?? 'unknown'
+  return `${operation}: ${code}`
 }
 
 async function recoverOne(

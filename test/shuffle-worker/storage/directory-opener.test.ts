@@ -117,8 +117,10 @@ describe('opening data directories', () => {
     expect(third.workerId).toBe(workerId)
   })
 
-  it('refuses to start when no disk answers', async () => {
+  it('refuses to start when no disk answers, and says of each why', async () => {
     virtual.disk().inject({ fault: { kind: 'error', code: 'EIO' } })
-    await expect(open(['/a', '/b'])).rejects.toThrow(/none of the data directories/)
+    await expect(open(['/a', '/b'])).rejects.toThrow(
+      /none of the data directories.*\/a \([a-z-]+: EIO\), \/b \([a-z-]+: EIO\).*data-directories/,
+    )
   })
 })
