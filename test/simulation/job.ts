@@ -22,7 +22,7 @@ import type { VirtualRandom } from '../support/virtual-random.ts'
 import { masterContextOf, type Cluster } from './cluster.ts'
 import type { JobPlan, StagePlan } from './plan.ts'
 import { SimProcess } from './process.ts'
-import { TaskAttempt, type TaskInput } from './task-attempt.ts'
+import { type Allocated, TaskAttempt, type TaskInput } from './task-attempt.ts'
 import type { AttemptTruth, Truth } from './truth.ts'
 
 export interface JobContext {
@@ -49,13 +49,16 @@ export interface Slot {
   readonly index: number
   attempts: number
   /** The attempt to read: allocated where the consumers are eager, else committed. */
-  current: { readonly descriptor: ShuffleDescriptor; readonly attempt: AttemptTruth } | undefined
+  current: Allocated | undefined
   isCommitted: boolean
   isProducing: boolean
 }
 
 /** Thrown into everything of a life of a job master that has ended. */
 class LifeEnded extends Error {}
+
+/** Thrown where another attempt of an input is waited for when all tasks are done: none will come. */
+class JobOver extends Error {}
 
 const backOffMs = 100
 const attemptsMax = 500
@@ -232,6 +235,7 @@ class JobLife {
     const stages = this.#context.plan.stages.map((stage, index) => this.#runStage(stage, index))
     await this.#orEnd(Promise.all(stages))
     this.#isOver = true
+    this.#noteSlotChange()
     await this.#orEnd(Promise.all(this.#background))
   }
 
@@ -338,7 +342,8 @@ class JobLife {
     } catch (error) {
       if (error instanceof LifeEnded || this.#abort.signal.aborted) throw new LifeEnded()
       if (attempt.state === 'writing') attempt.state = 'failed'
-      const isTold = race.signal.aborted || task.isCancelled || task.isInputError
+      const isTold =
+        race.signal.aborted || task.isCancelled || task.isInputError || error instanceof JobOver
       if (!isTold) onError(error, this.#place('attempt'))
       note(`attempt ${name} failed: ${textOf(error)}`)
       if (slot.current === allocated) slot.current = undefined
@@ -372,7 +377,7 @@ class JobLife {
   #taskAttempt(
     stageIndex: number,
     hostIndex: number,
-    output: { readonly descriptor: ShuffleDescriptor; readonly attempt: AttemptTruth } | undefined,
+    output: Allocated | undefined,
     signal: AbortSignal | undefined,
     taskIndex = hostIndex,
   ): TaskAttempt {
@@ -410,22 +415,17 @@ class JobLife {
     }))
   }
 
-  async #currentOf(
-    slot: Slot,
-    isEager: boolean,
-  ): Promise<{ readonly descriptor: ShuffleDescriptor; readonly attempt: AttemptTruth }> {
+  async #currentOf(slot: Slot, isEager: boolean, failed?: PartitionKey): Promise<Allocated> {
     for (;;) {
       const { current } = slot
-      if (current !== undefined && (isEager || slot.isCommitted)) return current
+      const isThere = current !== undefined && (isEager || slot.isCommitted)
+      if (this.#isOver && (!isThere || isOf(current, failed))) throw new JobOver()
+      if (isThere) return current
       await this.#orEnd(this.#slotChange.promise)
     }
   }
 
-  async #allocate(
-    slot: Slot,
-  ): Promise<
-    { readonly descriptor: ShuffleDescriptor; readonly attempt: AttemptTruth } | undefined
-  > {
+  async #allocate(slot: Slot): Promise<Allocated | undefined> {
     const { plan, truth, onError } = this.#context
     const stage = plan.stages[slot.stageIndex] as StagePlan
     const shape = stage.outputs?.[slot.index]
@@ -466,25 +466,18 @@ class JobLife {
   }
 
   /** An input failed: produces the partition again, if that has not happened already. */
-  async #replace(
-    slot: Slot,
-    key: PartitionKey,
-    error: unknown,
-  ): Promise<{ readonly descriptor: ShuffleDescriptor; readonly attempt: AttemptTruth }> {
+  async #replace(slot: Slot, key: PartitionKey, error: unknown): Promise<Allocated> {
     this.#context.onError(error, {
       ...this.#place('input'),
       attempt: this.#context.truth.of(key),
     })
     this.#invalidate(slot, key)
-    if (this.#isOver) throw new Error('the job is over, no other attempt will come')
-    return this.#currentOf(slot, false)
+    return this.#currentOf(slot, false, key)
   }
 
   #invalidate(slot: Slot, key: PartitionKey): void {
     const { current } = slot
-    const isCurrent =
-      current !== undefined && partitionKeyText(current.descriptor.key) === partitionKeyText(key)
-    if (!isCurrent || this.#isOver) return
+    if (!isOf(current, key) || this.#isOver) return
     // An attempt that is still being written ends by itself.
     if (!slot.isCommitted) return
     slot.current = undefined
@@ -575,6 +568,14 @@ class JobLife {
   #orEnd<T>(promise: Promise<T>): Promise<T> {
     return Promise.race([promise, this.#ended])
   }
+}
+
+function isOf(
+  allocated: Allocated | undefined,
+  key: PartitionKey | undefined,
+): allocated is Allocated {
+  if (allocated === undefined || key === undefined) return false
+  return partitionKeyText(allocated.descriptor.key) === partitionKeyText(key)
 }
 
 function codeOnly(code: ErrorCode, message: string): Error {
