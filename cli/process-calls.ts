@@ -68,7 +68,7 @@ export async function askProcess(
   }
 }
 
-/** The JSON of an answer; the error that it carries is thrown. */
+/** The JSON object of an answer; the error that it carries is thrown. */
 export async function callProcess<T>(
   process: ClusterProcess,
   call: ProcessRequest,
@@ -124,9 +124,13 @@ function unreachable(name: string, reason: string): ShuffleError {
   })
 }
 
-function parse(text: string): unknown {
+/** Undefined for all but an object. */
+function parse(text: string): object | undefined {
   try {
-    return JSON.parse(text) as unknown
+    const content = JSON.parse(text) as unknown
+    return typeof content === 'object' && !Array.isArray(content)
+      ? (content ?? undefined)
+      : undefined
   } catch {
     return undefined
   }

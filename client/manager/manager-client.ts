@@ -4,7 +4,7 @@
 import { setMaxListeners } from 'node:events'
 import type { Static } from 'typebox'
 import { sleep } from '../common/clock.ts'
-import { ShuffleError, isErrorCode, isShuffleError, type ErrorCode } from '../common/errors.ts'
+import { ShuffleError, isShuffleError, type ErrorCode } from '../common/errors.ts'
 import {
   parseWorkerId,
   type AttemptId,
@@ -17,11 +17,12 @@ import {
 import { JoinedSignal } from '../common/joined-signal.ts'
 import type { Logger } from '../common/log.ts'
 import type { World } from '../common/world.ts'
+import { contentOf } from './answer-content.ts'
 import { managerApi } from './api.ts'
 import { HttpTransport, type HttpAnswer } from './http-transport.ts'
 import { decodeAttempts, encodeKeys, groupBy, inPages } from './key-columns.ts'
 import { routeUrl, type CallAnswer, type CallInput, type Route } from './route.ts'
-import { headers, pageEntriesMax, type DataSetFacts, type ErrorAnswer } from './schemas.ts'
+import { headers, pageEntriesMax, type DataSetFacts } from './schemas.ts'
 
 export interface ManagerClientOptions {
   readonly world: Pick<World, 'clock' | 'network' | 'random'>
@@ -95,6 +96,7 @@ export class ManagerClient implements PartitionLocator {
   readonly #world: ManagerClientOptions['world']
   readonly #logger: Logger
   readonly #transport: HttpTransport
+  readonly #url: string
   readonly #headers: Readonly<Record<string, string>>
   readonly #callTimeoutMs: number
   readonly #retryForMs: number
@@ -113,6 +115,7 @@ export class ManagerClient implements PartitionLocator {
       clock: options.world.clock,
       url: options.url,
     })
+    this.#url = options.url
     this.#headers = {
       [headers.cluster]: options.clusterId,
       ...(options.token === undefined ? {} : { authorization: `Bearer ${options.token}` }),
@@ -261,9 +264,7 @@ export class ManagerClient implements PartitionLocator {
       ...(attempt.signal === undefined ? {} : { signal: attempt.signal }),
     })
     this.#noteEpoch(answer)
-    const content = parseAnswer(answer)
-    if (answer.status >= 400) throw errorOf(answer.status, content)
-    return content as Static<R['answer']>
+    return contentOf(route, answer, this.#url) as Static<R['answer']>
   }
 
   /** Only the highest epoch is obeyed: an older manager is as good as none. */
@@ -313,7 +314,9 @@ function decodeDescription(
   for (const group of answer.groups) {
     decodeAttempts(group, [group.holders], (partitionIndex, attemptId, position) => {
       const holder = workers[group.holders[position] ?? -1]
-      if (holder === undefined) throw malformed('a holder is not in its list of workers')
+      if (holder === undefined) {
+        throw new ShuffleError('PROTOCOL', 'a holder is not in the list of workers of its answer')
+      }
       partitions.push({ partitionIndex, attemptId, state: group.state, holder })
     })
   }
@@ -328,39 +331,4 @@ function keyAt(keys: readonly PartitionKey[], position: number): PartitionKey {
   const key = keys[position]
   if (key === undefined) throw new RangeError(`no key at ${String(position)}`)
   return key
-}
-
-function parseAnswer(answer: HttpAnswer): unknown {
-  try {
-    return answer.body === '' ? {} : JSON.parse(answer.body)
-  } catch (error) {
-    throw noManagers(answer.status, 'with a body that is not JSON', error)
-  }
-}
-
-function errorOf(status: number, content: unknown): ShuffleError {
-  const error = (content as Partial<ErrorAnswer> | null)?.error
-  if (typeof error?.message !== 'string') return noManagers(status, 'without an error in its body')
-  const code = isErrorCode(error.code) ? error.code : 'PROTOCOL'
-  return new ShuffleError(code, error.message, { fields: { ...error.fields } })
-}
-
-/** What a proxy says while the manager behind it is away. */
-const proxyStatuses = [502, 503, 504]
-
-function noManagers(status: number, what: string, cause?: unknown): ShuffleError {
-  if (!proxyStatuses.includes(status)) return malformed(`status ${String(status)} ${what}`, cause)
-  return new ShuffleError(
-    'NO_MANAGER',
-    `a proxy before the shuffle manager answers with status ${String(status)}: the manager does not run, or can't be reached from there`,
-    { cause, fields: { status } },
-  )
-}
-
-function malformed(what: string, cause?: unknown): ShuffleError {
-  return new ShuffleError(
-    'PROTOCOL',
-    `the answer is not one of a shuffle manager: ${what}; check the manager's URL`,
-    { cause },
-  )
 }

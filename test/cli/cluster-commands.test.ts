@@ -21,6 +21,7 @@ const answers: Record<string, unknown> = {
     upMs: 61_000,
     isReady: false,
     reason: 'settling',
+    wallMs: 1,
     workerCounts: { alive: 2, lost: 0 },
     jobCount: 1,
     partitionCount: 3,
@@ -99,7 +100,10 @@ beforeEach(async () => {
     const answer = isRefused
       ? { error: { code: 'UNAUTHENTICATED', message: 'wrong token', fields: {} } }
       : answers[call]
-    response.writeHead(isRefused ? 401 : 200, { 'content-type': 'application/json' })
+    response.writeHead(isRefused ? 401 : 200, {
+      'content-type': 'application/json',
+      'sluice-manager-epoch': '1',
+    })
     response.end(JSON.stringify(answer ?? {}))
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

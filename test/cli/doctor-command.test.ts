@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { doctorCommand } from '../../cli/doctor-command.ts'
 import { commandContext } from '../support/command-context.ts'
-import { HttpAnswers } from '../support/http-answers.ts'
+import { HttpAnswers, toldCluster } from '../support/http-answers.ts'
 
 let http: HttpAnswers
 beforeEach(async () => {
   http = await HttpAnswers.start({
-    'GET /v1/cluster': { isReady: true, upMs: 1, version: '0.1.0', workerCounts: { alive: 1 } },
+    'GET /v1/cluster': toldCluster(),
     'GET /v1/process': { role: 'manager', wallMs: Date.now(), problems: [] },
     'GET /v1/workers': { workers: [] },
   })
@@ -24,7 +24,7 @@ test('a cluster that is well ends with 0, and one that is not with 1', async () 
   const well = run('')
   expect(await well.code).toBe(0)
   expect(well.context.printed.join('')).toMatch(/0 warnings, 0 failures/)
-  http.answers['GET /v1/cluster'] = { isReady: false, reason: 'r', upMs: 1, workerCounts: {} }
+  http.answers['GET /v1/cluster'] = toldCluster({ isReady: false, reason: 'r' })
   const ill = run('')
   expect(await ill.code).toBe(1)
   expect(ill.context.printed.join('')).toMatch(/FAIL {2}manager: allocates nothing: r/)

@@ -47,10 +47,12 @@ test('an answer is its JSON, an error is thrown with its code and whose it is', 
   await expect(
     callProcess(process, { method: 'GET', path: '/x' }, undefined),
   ).rejects.toMatchObject({ code: 'BUSY', message: 'worker-1: not now' })
-  http.answers['GET /x'] = 'no JSON'
-  await expect(callProcess(process, { method: 'GET', path: '/x' }, undefined)).rejects.toThrow(
-    /worker-1: status 200/,
-  )
+  for (const other of ['no JSON', 'null', '[]', '"text"']) {
+    http.answers['GET /x'] = other
+    await expect(callProcess(process, { method: 'GET', path: '/x' }, undefined)).rejects.toThrow(
+      /worker-1: status 200/,
+    )
+  }
 })
 
 test('who does not answer, or has no port, is named with the reason', async () => {

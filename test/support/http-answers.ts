@@ -4,6 +4,9 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 
+/** As a manager sends them. */
+const headers = { 'content-type': 'application/json', 'sluice-manager-epoch': '1' }
+
 /** An answer, or a function of the body that makes one. */
 export type Answer = unknown
 
@@ -22,14 +25,14 @@ export class HttpAnswers {
         this.asked.push({ call, body })
         if (request.headers.authorization === 'Bearer wrong') {
           const error = { code: 'UNAUTHENTICATED', message: 'wrong token', fields: {} }
-          response.writeHead(401, { 'content-type': 'application/json' })
+          response.writeHead(401, headers)
           response.end(JSON.stringify({ error }))
           return
         }
         const found = this.answers[call] ?? {}
         const answer: unknown =
           typeof found === 'function' ? (found as (body: string) => unknown)(body) : found
-        response.writeHead(statusOf(answer), { 'content-type': 'application/json' })
+        response.writeHead(statusOf(answer), headers)
         response.end(typeof answer === 'string' ? answer : JSON.stringify(answer))
       })
     })
@@ -52,6 +55,25 @@ export class HttpAnswers {
   close(): void {
     this.#server.closeAllConnections()
     this.#server.close()
+  }
+}
+
+/** The cluster as its manager tells of it. */
+export function toldCluster(change: Readonly<Record<string, unknown>> = {}): object {
+  return {
+    clusterId: 'sluice',
+    managerEpoch: 1,
+    version: '0.1.0',
+    upMs: 1,
+    isReady: true,
+    reason: '',
+    wallMs: 1,
+    workerCounts: { alive: 1 },
+    jobCount: 0,
+    partitionCount: 0,
+    byteCount: 0,
+    freeBytes: 0,
+    ...change,
   }
 }
 

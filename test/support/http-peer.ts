@@ -1,4 +1,5 @@
-// An HTTP server in a virtual world that answers as a test says, and notes what it was asked.
+// An HTTP server in a virtual world that answers as a test says, as a manager does unless the test gives
+// headers of its own, and notes what it was asked.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { VirtualProcess, VirtualWorld } from './virtual-world.ts'
@@ -55,7 +56,8 @@ export class HttpPeer {
       this.requests.push(taken)
       const answer = this.answer(taken)
       if (answer === undefined) return
-      response.writeHead(answer.status ?? 200, { ...answer.headers })
+      const headers = answer.headers ?? { 'sluice-manager-epoch': '1' }
+      response.writeHead(answer.status ?? 200, headers)
       response.end(typeof answer.body === 'string' ? answer.body : JSON.stringify(answer.body))
     })
   }

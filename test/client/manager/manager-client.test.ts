@@ -93,6 +93,40 @@ test('an answer that is none of a manager is PROTOCOL, a code it does not know t
   }
 })
 
+test('a success of something else at the address is refused, and says what answered there', async () => {
+  const { peer, listJobs } = await ready()
+  const proxy = { 'content-type': 'text/html', server: 'portal' }
+  for (const answer of [
+    { headers: {}, body: { jobs: [] } },
+    { headers: proxy, body: { ok: true } },
+    { headers: { location: 'http://portal/' }, status: 302, body: '' },
+    { body: 'null' },
+    { body: [] },
+    { body: {} },
+    { body: '"fine"' },
+    { body: { jobs: null } },
+    { body: { jobs: {} } },
+  ]) {
+    peer.answer = () => answer
+    const told = /GET \/v1\/jobs at http:\/\/manager:9700 is not a shuffle manager: status .*check/
+    await expect(listJobs()).rejects.toMatchObject({
+      code: 'PROTOCOL',
+      message: expect.stringMatching(told) as string,
+    })
+  }
+  peer.answer = () => ({ headers: proxy, body: {} })
+  await expect(listJobs()).rejects.toMatchObject({
+    message: expect.stringContaining('status 200, text/html, portal, without the header') as string,
+    fields: { status: 200, server: 'portal' },
+  })
+})
+
+test('what a newer manager adds to an answer is let through', async () => {
+  const { peer, listJobs } = await ready()
+  peer.answer = () => ({ body: { jobs: [{ state: 'of the future' }], more: 1 } })
+  expect(await listJobs()).toEqual({ jobs: [{ state: 'of the future' }], more: 1 })
+})
+
 test('what a proxy says while the manager is away is tried again, as no manager', async () => {
   const { peer, listJobs } = await ready()
   const away = [
