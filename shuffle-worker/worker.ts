@@ -322,13 +322,15 @@ async function listenForData(
 ): Promise<DataServer> {
   const { world, options, token, logger } = settings
   const { store, ledger, metrics, writes, reads } = parts
-  // However many connections are stuck, most of the read part serves the others.
+  // A few that are stuck leave the others most of the read part; many are ended by the server.
   const queuedBytesBound = Math.min(
     options.connectionQueueBytes,
     Math.max(8 * options.bufferSizeBytes, Math.floor(ledger.partBytes('read') / 8)),
   )
   const server = new DataServer({
     network: world.network,
+    clock: world.clock,
+    isShortOfMemory: () => reads.shortOfMemory > 0,
     address: { host: options.bindHost, port: options.dataPort },
     connectionsMax: options.connectionsMax,
     handlerOptions: () => ({

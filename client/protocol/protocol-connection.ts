@@ -145,6 +145,11 @@ export class ProtocolConnection {
     return this.#queue.queuedBytes
   }
 
+  /** How long the system has taken nothing of what is queued; 0 when nothing is. */
+  get untakenMs(): number {
+    return this.#queue.untakenMs
+  }
+
   /** Whether `queuedBytes` is below its bound; a sender of data waits for `onWritable` otherwise. */
   get isWritable(): boolean {
     return this.#queue.queuedBytes < this.#queuedBytesBound

@@ -41,6 +41,7 @@ export class SendQueue {
   #batches: Batch[] = []
   #filling: { bytes: number; controlBytes: number; callbacks: OnWritten[] } = emptyFilling()
   #queuedBytes = 0
+  #untakenSinceMs = 0
   #queuedControlBytes = 0
   #turnEnd: Timer | undefined
   #sentCount = 0
@@ -52,6 +53,11 @@ export class SendQueue {
   /** Bytes appended and not yet taken by the system. */
   get queuedBytes(): number {
     return this.#queuedBytes
+  }
+
+  /** How long the system has taken nothing of what is queued; 0 when nothing is. */
+  get untakenMs(): number {
+    return this.#queuedBytes === 0 ? 0 : this.#options.clock.nowMs() - this.#untakenSinceMs
   }
 
   /** Whether the other side doesn't read what it makes us say. */
@@ -74,6 +80,7 @@ export class SendQueue {
     const bytes = this.#encoder.append(declaration, channelId, values, body)
     const filling = this.#filling
     filling.bytes += bytes
+    if (this.#queuedBytes === 0) this.#untakenSinceMs = this.#options.clock.nowMs()
     this.#queuedBytes += bytes
     if (declaration.body !== 'data') {
       filling.controlBytes += bytes
@@ -130,6 +137,7 @@ export class SendQueue {
 
   #onWritten(batch: Batch, error: Error | undefined): void {
     if (!this.#inFlight.delete(batch)) return
+    this.#untakenSinceMs = this.#options.clock.nowMs()
     this.#settle(batch, error)
     if (error !== undefined) return
     this.#write(batchesInFlightMax)

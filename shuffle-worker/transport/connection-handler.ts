@@ -101,12 +101,16 @@ export class ConnectionHandler implements ProtocolHandler {
     return this.#connection.queuedBytes
   }
 
+  get untakenMs(): number {
+    return this.#connection.untakenMs
+  }
+
   close(error?: ShuffleError): void {
     this.#connection.close(error)
   }
 
-  destroy(): void {
-    this.#connection.destroy()
+  destroy(error?: ShuffleError): void {
+    this.#connection.destroy(error)
   }
 
   onReady(): void {

@@ -1,5 +1,6 @@
 // The data port: accepts connections, each with its handler, up to a limit. Owned by the worker.
 
+import type { Clock, Timer } from '../../client/common/clock.ts'
 import { ShuffleError } from '../../client/common/errors.ts'
 import type { Address, Connection, Listener, Network } from '../../client/common/network.ts'
 import { ConnectionHandler, type ConnectionHandlerOptions } from './connection-handler.ts'
@@ -8,14 +9,22 @@ export interface DataServerOptions {
   readonly network: Network
   readonly address: Address
   readonly connectionsMax: number
+  readonly clock: Clock
+  /** Whether some reads wait for memory that others may hold. */
+  readonly isShortOfMemory: () => boolean
   /** Everything of a handler but its connection. */
   readonly handlerOptions: () => Omit<ConnectionHandlerOptions, 'connection' | 'onClosed'>
 }
+
+/** Several times what a network that loses packets, or a task that collects garbage, takes. */
+export const untakenMsMax = 30_000
+const lookEveryMs = 5_000
 
 export class DataServer {
   readonly #options: DataServerOptions
   readonly #handlers = new Set<ConnectionHandler>()
   #listener: Listener | undefined
+  #looking: Timer | undefined
   #onEmpty: (() => void) | undefined
 
   constructor(options: DataServerOptions) {
@@ -27,6 +36,7 @@ export class DataServer {
     this.#listener = await network.listen(address, (connection) => {
       this.#accept(connection)
     })
+    this.#lookLater()
   }
 
   get port(): number {
@@ -58,6 +68,7 @@ export class DataServer {
 
   /** Ends every connection after what is queued on it; resolves when all are closed. */
   async close(): Promise<void> {
+    this.#looking?.cancel()
     await this.stopAccepting()
     if (this.#handlers.size === 0) return
     const empty = new Promise<void>((resolve) => {
@@ -65,6 +76,29 @@ export class DataServer {
     })
     for (const handler of [...this.#handlers]) handler.close()
     await empty
+  }
+
+  #lookLater(): void {
+    this.#looking = this.#options.clock.setTimer(lookEveryMs, () => {
+      this.#lookLater()
+      if (this.#options.isShortOfMemory()) this.#endStuck()
+    })
+  }
+
+  /** What waits in the socket of one that takes nothing is memory that the others need. */
+  #endStuck(): void {
+    for (const handler of [...this.#handlers]) {
+      const { untakenMs, queuedBytes } = handler
+      if (untakenMs < untakenMsMax) continue
+      const seconds = String(Math.round(untakenMs / 1000))
+      handler.destroy(
+        new ShuffleError(
+          'BUSY',
+          `the other side took nothing of what was sent for ${seconds} s while others waited for the memory`,
+          { fields: { queuedBytes } },
+        ),
+      )
+    }
   }
 
   #accept(connection: Connection): void {

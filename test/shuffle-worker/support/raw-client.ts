@@ -67,6 +67,7 @@ export class RawClient implements ProtocolHandler {
       readonly token?: string
       readonly clusterId?: string
       readonly expectedWorkerId?: string
+      readonly idlePingsMax?: number
     },
   ): Promise<RawClient> {
     const socket = await world.network.connect({
@@ -80,6 +81,7 @@ export class RawClient implements ProtocolHandler {
           connection: socket,
           clock: world.clock,
           handler,
+          idlePingsMax: options.idlePingsMax ?? 3,
           handshake: {
             role: 'client',
             software: 'raw-client',

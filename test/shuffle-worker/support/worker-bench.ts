@@ -77,7 +77,9 @@ export class WorkerBench {
     return this.world.clock.runUntil(condition, { withinMs: 600_000 })
   }
 
-  async connect(options: { token?: string; clusterId?: string } = {}): Promise<RawClient> {
+  async connect(
+    options: { token?: string; clusterId?: string; idlePingsMax?: number } = {},
+  ): Promise<RawClient> {
     const client = await this.world.clock.drive(
       RawClient.connect(this.clientProcess, { host: 'worker', port: dataPort, ...options }),
     )
