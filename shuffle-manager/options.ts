@@ -97,7 +97,7 @@ export const managerOptions = declareOptions(
       default: '1h',
       reloadable: true,
       about:
-        'A lost worker of which no job knows anything any more is no longer listed, so long after it was last heard of.',
+        'A lost worker of which no job knows anything any more is no longer listed, so long after it was last heard of; one that was out of service at once.',
     },
     graceMs: {
       name: 'start-grace',

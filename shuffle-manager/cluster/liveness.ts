@@ -111,7 +111,11 @@ export class Liveness {
   #judgeWorker(worker: WorkerRecord, nowMs: number): void {
     const silentMs = nowMs - worker.heardMs
     if (worker.state === 'lost') {
-      if (silentMs >= this.#options.workerForgetMs) this.#forget(worker, silentMs)
+      // Taken away for good: nobody need hear of a loss that costs nothing.
+      const isPlanned = worker.wantedService.state !== 'serving'
+      const { workerForgetMs, workerRecoveryMs } = this.#options
+      if (silentMs >= (isPlanned ? workerRecoveryMs : workerForgetMs))
+        this.#forget(worker, silentMs)
       return
     }
     if (silentMs >= this.#options.workerRecoveryMs) {

@@ -51,17 +51,20 @@ async function open(settings: OpenDirectoriesSettings): Promise<OpenedDirectorie
   const identities = new Map<StorageDirectory, DirectoryIdentity | undefined>(
     directories.map((each) => [each, undefined]),
   )
+  const answered = new Set<StorageDirectory>()
   await forEach(directories, async (directory) => {
     try {
       await directory.lock()
     } finally {
       // A disk that takes no writes still says whose it is.
       identities.set(directory, await readIdentity(directory.disk, directory.layout))
+      answered.add(directory)
     }
     await directory.chooseIo()
   })
   const known = [...identities.values()].filter((each) => each !== undefined)
   checkIdentities(identities, clusterId)
+  if (known.length === 0) refuseToGuess(directories, answered)
   const workerId = known[0]?.workerId ?? parseWorkerId(`worker-${randomHex(world.random, 8)}`)
   const workerEpoch = Math.max(0, ...known.map((each) => each.workerEpoch)) + 1
   await forEach(directories.filter(usable), (directory) =>
@@ -88,6 +91,27 @@ async function open(settings: OpenDirectoriesSettings): Promise<OpenedDirectorie
     )
   }
   return { workerId, workerEpoch, service: latestService(services), recovered }
+}
+
+/**
+ * A disk that is silent may know who the worker is. With a new id it would meet its old one when that
+ * disk is back, and serve nothing.
+ */
+function refuseToGuess(
+  directories: readonly StorageDirectory[],
+  answered: ReadonlySet<StorageDirectory>,
+): void {
+  const silent = directories.filter((each) => !answered.has(each))
+  if (silent.length === 0 || silent.length === directories.length) return
+  const reasons = silent.map((each) => `${each.path} (${reasonOf(each)})`).join(', ')
+  throw new ShuffleError(
+    'DISK_FAILED',
+    `who this worker is can't be read from ${reasons}, and its other data directories are new; repair the disk, or take it out of data-directories to begin as a new worker`,
+    {
+      cause: silent[0]?.failure,
+      fields: { directories: silent.map((each) => each.path).join(', ') },
+    },
+  )
 }
 
 /** What failed there, in the system's words: `open: EACCES`. */

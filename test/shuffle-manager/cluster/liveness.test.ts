@@ -153,6 +153,28 @@ test('a lost worker is forgotten when no job knows anything of it, and what it w
   state.cluster.close()
 })
 
+test('a worker that was drained and taken away is forgotten as soon as it would be lost', async () => {
+  const state = new ClusterState()
+  const drained = state.register('w1', [reported([key(0)], 'committed')])
+  state.register('w2')
+  state.cluster.start()
+  state.registerJob()
+  state.list([{ key: key(0), worker: 'w1', isCommitted: true }])
+  state.cluster.workerService.ask(drained, { state: 'draining', reason: 'to be removed' })
+  const silentFor = async (seconds: number) => {
+    for (let beats = 0; beats < seconds / 5; beats++) {
+      await state.clock.advance(5000)
+      state.beat()
+    }
+  }
+  await silentFor(190)
+  expect([...state.cluster.workers.all()].map((each) => each.state)).toEqual(['lost', 'lost'])
+  state.drop([key(0)])
+  await silentFor(5)
+  expect([...state.cluster.workers.all()].map((each) => each.workerId)).toEqual(['w2'])
+  state.cluster.close()
+})
+
 test('after close no timer is left', () => {
   const state = new ClusterState()
   state.cluster.start()

@@ -74,6 +74,8 @@ describe('opening data directories', () => {
   })
 
   it('gives a disk up that does not answer, and serves the others', async () => {
+    await open(['/a', '/b'])
+    await close()
     virtual.disk().inject({ path: '/a', fault: { kind: 'hang' } })
     const opened = await open(['/a', '/b'])
     expect([...opened.recovered.keys()].map((each) => each.path)).toEqual(['/b'])
@@ -99,6 +101,19 @@ describe('opening data directories', () => {
       expect(third.workerId).toBe(workerId)
     },
   )
+
+  it('begins as no new worker while a disk that may know its id does not answer', async () => {
+    const { workerId } = await open(['/a'])
+    await close()
+    const hung = virtual.disk().inject({ path: '/a', fault: { kind: 'hang' } })
+    await expect(open(['/a', '/b'])).rejects.toThrow(
+      /who this worker is can't be read from \/a \(.*\), and its other data directories are new/,
+    )
+    hung.remove()
+    virtual.disk().releaseHung()
+    const again = await open(['/a', '/b'])
+    expect(again.workerId).toBe(workerId)
+  })
 
   it('reads whose a directory is although its disk closes nothing well', async () => {
     const { workerId } = await open(['/a'])
