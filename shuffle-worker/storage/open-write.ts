@@ -181,9 +181,13 @@ export class OpenWrite implements PartitionWriter {
       const tail = this.#builder.finish(totals, durability)
       this.#isFinishing = true
       const place = await this.#target.finish(tail)
+      const { journal } = this.directory
+      if (this.#failure !== undefined && place.kind === 'segment') {
+        // The record stays in its segment, where the next start would find it and take it for whole.
+        await journal.release(place, this.key).catch(() => undefined)
+      }
       this.#checkAlive()
       const facts = this.#factsOf(totals)
-      const { journal } = this.directory
       await journal.append({ type: 'committed', place, facts }, { sync: durability === 'sync' })
       if (this.#failure !== undefined) {
         // Told to release while the journal was written: it must not come back after a restart.

@@ -202,7 +202,10 @@ export function partitionOf(
 }
 
 export async function writePartition(
-  { store, ledger }: Pick<StoreFixture, 'store' | 'ledger'>,
+  {
+    store,
+    ledger,
+  }: { readonly store: Pick<DataStore, 'openWrite'> } & Pick<StoreFixture, 'ledger'>,
   partition: TestPartition,
 ): Promise<CommittedTotals> {
   const { key, allocation, subpartitionCount, regions } = partition
