@@ -4,7 +4,7 @@
 import { ShuffleError, isShuffleError } from '../common/errors.ts'
 import { parseWorkerId, type ClientId } from '../common/ids.ts'
 import { managerApi } from '../manager/api.ts'
-import { encodeAttempts, encodeKeys } from '../manager/key-columns.ts'
+import { encodeAttempts, encodeKeys, inPages } from '../manager/key-columns.ts'
 import { pagesOfGroups } from '../manager/list-pages.ts'
 import type { ManagerClient } from '../manager/manager-client.ts'
 import type { CallAnswer } from '../manager/route.ts'
@@ -14,6 +14,9 @@ import type { ShuffleDescriptor } from './shuffle-descriptor.ts'
 
 /** Keys of one release call: with the longest ids below the body limit. */
 const releaseKeysMax = 4_000
+
+/** Data sets, and workers, of one page of the list: both have room beside its groups. */
+const factsPerPageMax = 1_000
 
 /** Registers the job with the epoch that it has, or a new one, and sends its list. */
 export async function registerAndReport(
@@ -44,19 +47,10 @@ export async function registerAndReport(
   )
   job.jobEpoch = registered.jobEpoch
   const managerEpoch = client.managerEpoch
-  const { groups, dataSets, workers } = job.beginReport()
-  const pages = pagesOfGroups(groups)
-  for (const [page, pageGroups] of pages.entries()) {
-    const isLast = page === pages.length - 1
-    const body = {
-      jobEpoch: registered.jobEpoch,
-      report,
-      page,
-      last: isLast,
-      dataSets: isLast ? dataSets : [],
-      workers: page === 0 ? workers : [],
-      groups: pageGroups,
-    }
+  const pages = reportPages(job.beginReport())
+  for (const [page, content] of pages.entries()) {
+    const last = page === pages.length - 1
+    const body = { jobEpoch: registered.jobEpoch, report, page, last, ...content }
     await client.call(
       managerApi.reportPartitions,
       { params: { jobId }, query: {}, body },
@@ -65,6 +59,20 @@ export async function registerAndReport(
   }
   job.reportTaken(managerEpoch)
   return { heartbeatIntervalMs: registered.heartbeatIntervalMs }
+}
+
+/** The manager knows a data set by its partitions: what is said of it comes with the last of them, or after. */
+function reportPages({ groups, dataSets, workers }: ReturnType<MasterJob['beginReport']>) {
+  const groupPages = pagesOfGroups(groups)
+  const workerPages = inPages(workers, factsPerPageMax)
+  const dataSetPages = inPages(dataSets, factsPerPageMax)
+  const firstFacts = groupPages.length - 1
+  const factsEnd = firstFacts + Math.max(1, dataSetPages.length)
+  return Array.from({ length: Math.max(workerPages.length, factsEnd) }, (_, page) => ({
+    dataSets: dataSetPages[page - firstFacts] ?? [],
+    workers: workerPages[page] ?? [],
+    groups: groupPages[page] ?? [],
+  }))
 }
 
 /** Descriptors in the order of the requests. */

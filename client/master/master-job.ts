@@ -49,6 +49,7 @@ export class MasterJob {
   #sequence = 0
   /** The change under way; sent again, as it is, until it is answered. */
   #sent: ListChange | undefined
+  #sentBytes = 0
   #isReporting = false
   jobEpoch: number | undefined
   /** Manager epoch to which the list was reported; undefined: it has to be. */
@@ -153,17 +154,25 @@ export class MasterJob {
     this.reportedTo = managerEpoch
   }
 
+  /** Of the change that {@link beat} tells; 0: there is none. */
+  get changeBytes(): number {
+    this.#prepareChange()
+    return this.#sent === undefined ? 0 : this.#sentBytes
+  }
+
   /** What this job says in a heartbeat. */
   beat(): JobBeat {
-    this.#sent ??= this.#nextChange()
+    this.#prepareChange()
     return {
-      jobId: this.jobId,
-      jobEpoch: this.jobEpoch ?? 0,
-      sequence: this.#sequence,
-      newsSeen: this.#newsSeen,
+      ...this.#signOfLife(this.#sequence),
       ...this.#sent,
       ...(this.#answered === undefined ? {} : { answered: this.#answered }),
     }
+  }
+
+  /** What it says where its change has no room; an answer waits too, for what it claims. */
+  quietBeat(): JobBeat {
+    return this.#signOfLife(this.#sent === undefined ? this.#sequence : this.#sequence - 1)
   }
 
   /** The manager has taken the last {@link beat} in. */
@@ -198,6 +207,18 @@ export class MasterJob {
     const types = [...this.#unknownCommands]
     this.#unknownCommands.clear()
     return types
+  }
+
+  #signOfLife(sequence: number): JobBeat {
+    const { jobId, jobEpoch = 0 } = this
+    return { jobId, jobEpoch, sequence, newsSeen: this.#newsSeen }
+  }
+
+  #prepareChange(): void {
+    if (this.#sent !== undefined) return
+    this.#sent = this.#nextChange()
+    // All ids are ASCII, and the numbers too.
+    if (this.#sent !== undefined) this.#sentBytes = JSON.stringify(this.#sent).length
   }
 
   #nextChange(): ListChange | undefined {

@@ -18,6 +18,7 @@ import type { JobBeatAnswer } from '../manager/api-jobs.ts'
 import type { ManagerClient } from '../manager/manager-client.ts'
 import type { DataSetFacts } from '../manager/schemas.ts'
 import { AllocationBatches, type AllocationBatch } from './allocation-batches.ts'
+import { beatsOf } from './job-beats.ts'
 import { allocateBatch, registerAndReport, sendReleases } from './manager-calls.ts'
 import { MasterJob } from './master-job.ts'
 import type { ShuffleDescriptor } from './shuffle-descriptor.ts'
@@ -214,7 +215,7 @@ export class ShuffleMaster {
     }
     this.#background(this.#flushReleases({}))
     const jobs = [...this.#jobs.values()].filter((job) => job.reportedTo !== undefined)
-    const beats = jobs.map((job) => job.beat())
+    const beats = beatsOf(jobs)
     const unknownCommands = jobs.flatMap((job) => job.takeUnknownCommands())
     const waitMs = jobs.some((job) => job.hasChanges) ? 0 : this.#heartbeatIntervalMs
     const answer = await this.#client.call(

@@ -1,4 +1,12 @@
 import { expect, test } from 'vitest'
+import {
+  parseAttemptId,
+  parseClientId,
+  parseDataSetId,
+  parseWorkerId,
+} from '../../../client/common/ids.ts'
+import { registerAndReport } from '../../../client/master/manager-calls.ts'
+import { MasterJob } from '../../../client/master/master-job.ts'
 import { ControlPlane, jobA } from '../../support/control-plane.ts'
 import { VirtualWorld } from '../../support/virtual-world.ts'
 
@@ -31,3 +39,42 @@ test('thousands of partitions are allocated, listed anew after a restart, and re
   await world.clock.advance(20_000)
   expect(plane.workers.map((worker) => worker.store.partitions.size)).toEqual([0, 0, 0])
 })
+
+test('a list of more data sets than one call takes is told all the same', async () => {
+  const world = new VirtualWorld({ seed: 12, network: { chunking: 'whole' } })
+  const plane = await ControlPlane.start(world, 1)
+  const count = 10_001
+  const job = new MasterJob({
+    jobId: jobA,
+    onPartitionsLost: () => undefined,
+    onJobFailed: () => undefined,
+  })
+  for (let index = 0; index < count; index++) addTo(job, index)
+  const client = plane.client(world.start('other'))
+  const clientId = parseClientId('client-b')
+  const { signal } = new AbortController()
+  await world.drive(registerAndReport(client, job, { clientId, report: 'r', signal }))
+  expect(job.reportedTo).toBe(client.managerEpoch)
+  const last = parseDataSetId(`d${String(count - 1)}`)
+  expect(await world.drive(client.describeDataSet(jobA, last))).toMatchObject({
+    facts: { dataSetId: last },
+  })
+})
+
+function addTo(job: MasterJob, index: number): void {
+  const dataSetId = parseDataSetId(`d${String(index)}`)
+  const holder = { workerId: parseWorkerId('w1'), host: 'w1', port: 9710 }
+  job.add(
+    {
+      key: { jobId: jobA, dataSetId, partitionIndex: 0, attemptId: parseAttemptId('a') },
+      holders: [{ ...holder, firstSubpartition: 0, lastSubpartition: 0 }],
+      allocation: { managerEpoch: 1, jobEpoch: 2, sequence: index },
+      bufferSizeBytes: 1,
+      codec: 'none',
+      subpartitionCount: 1,
+      isBroadcast: false,
+      totalPartitions: 1,
+    },
+    { dataSetId, totalPartitions: 1, subpartitionCount: 1, isBroadcast: false },
+  )
+}
