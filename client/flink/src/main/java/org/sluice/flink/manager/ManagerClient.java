@@ -218,6 +218,10 @@ public final class ManagerClient implements AutoCloseable {
       throw noManagers(response.statusCode(), error);
     }
     if (response.statusCode() < 400) {
+      // Every answer of a manager says whose it is; a proxy's page does not.
+      if (response.headers().firstValue("sluice-manager-epoch").isEmpty() || !content.isObject()) {
+        throw noManagers(response.statusCode(), null);
+      }
       return content;
     }
     JsonNode error = content.path("error");
@@ -242,7 +246,12 @@ public final class ManagerClient implements AutoCloseable {
     }
     return new ShuffleException(
         ErrorCode.PROTOCOL,
-        "status " + status + " of " + base + " is not that of a shuffle manager",
+        "what answers at "
+            + base
+            + " with status "
+            + status
+            + " is not a shuffle manager: check remote-shuffle.manager.address, and the proxies on the"
+            + " way to it",
         cause);
   }
 

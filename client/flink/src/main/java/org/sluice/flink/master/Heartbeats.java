@@ -85,27 +85,24 @@ final class Heartbeats {
   private void send(boolean isTroubled) {
     releases.sendNow();
     List<MasterJob> beating = new ArrayList<>();
-    List<ObjectNode> beats = new ArrayList<>();
     ObjectNode body = ManagerClient.object();
     body.put("clientId", clientId);
     boolean hasChanges = isTroubled;
-    ArrayNode list = body.putArray("jobs");
     ArrayNode unknown = ManagerClient.array();
     for (MasterJob job : jobs) {
       if (job.jobEpoch == null || job.reportedTo == 0) {
         continue;
       }
       hasChanges |= job.hasChanges();
-      ObjectNode one = job.beat();
       beating.add(job);
-      beats.add(one);
-      list.add(one);
       job.putUnknownCommands(unknown);
     }
     if (beating.isEmpty()) {
       end(PAUSE_MS);
       return;
     }
+    List<ObjectNode> beats = JobBeats.of(beating);
+    beats.forEach(body.putArray("jobs")::add);
     if (unknown.size() > 0) {
       body.set("unknownCommands", unknown);
     }

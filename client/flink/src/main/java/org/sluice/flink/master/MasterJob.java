@@ -45,6 +45,7 @@ final class MasterJob {
   private List<PartitionKey> claimed = new ArrayList<>();
   private final Set<PartitionKey> dropped = new LinkedHashSet<>();
   private ObjectNode sent;
+  private int sentBytes;
   private long sequence;
   private long newsSeen;
   private Long answered;
@@ -118,16 +119,16 @@ final class MasterJob {
     reportedTo = managerEpoch;
   }
 
+  /** Of the change that {@link #beat} tells; 0: there is none. */
+  int changeBytes() {
+    prepareChange();
+    return sent == null ? 0 : sentBytes;
+  }
+
   /** What this job says in a heartbeat; repeated until {@link #beatTaken}. */
   ObjectNode beat() {
-    if (sent == null) {
-      sent = nextChange();
-    }
-    ObjectNode beat = ManagerClient.object();
-    beat.put("jobId", jobId);
-    beat.put("jobEpoch", jobEpoch);
-    beat.put("sequence", sequence);
-    beat.put("newsSeen", newsSeen);
+    prepareChange();
+    ObjectNode beat = signOfLife(sequence);
     if (sent != null) {
       beat.setAll(sent);
     }
@@ -135,6 +136,31 @@ final class MasterJob {
       beat.put("answered", answered);
     }
     return beat;
+  }
+
+  /** What it says where its change has no room; an answer waits too, for what it claims. */
+  ObjectNode quietBeat() {
+    return signOfLife(sent == null ? sequence : sequence - 1);
+  }
+
+  private ObjectNode signOfLife(long ofSequence) {
+    ObjectNode beat = ManagerClient.object();
+    beat.put("jobId", jobId);
+    beat.put("jobEpoch", jobEpoch);
+    beat.put("sequence", ofSequence);
+    beat.put("newsSeen", newsSeen);
+    return beat;
+  }
+
+  private void prepareChange() {
+    if (sent != null) {
+      return;
+    }
+    sent = nextChange();
+    if (sent != null) {
+      // All ids are ASCII, and the numbers too.
+      sentBytes = sent.toString().length();
+    }
   }
 
   private ObjectNode nextChange() {

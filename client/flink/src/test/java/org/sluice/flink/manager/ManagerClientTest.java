@@ -93,6 +93,20 @@ class ManagerClientTest {
   }
 
   @Test
+  @DisplayName("a success is taken from a manager only, and only as an object")
+  void strangersSuccess() throws Exception {
+    for (String said : List.of("null", "[]", "\"text\"")) {
+      manager.instead = call -> Answer.text(200, said);
+      assertEquals(ErrorCode.PROTOCOL, failure(call(LONG_MS)));
+    }
+    manager.epoch = 0;
+    for (int status : new int[] {200, 302}) {
+      manager.instead = call -> Answer.text(status, "{}");
+      assertEquals(ErrorCode.PROTOCOL, failure(call(LONG_MS)));
+    }
+  }
+
+  @Test
   @DisplayName("a proxy that answers for a manager that is away is waited out")
   void proxy() throws Exception {
     for (int status : new int[] {502, 503, 504}) {

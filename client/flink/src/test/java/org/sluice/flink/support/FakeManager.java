@@ -88,6 +88,7 @@ public final class FakeManager implements AutoCloseable {
     }
   }
 
+  /** 0: answers do not say, as those of something that is no manager. */
   public volatile long epoch = 1;
   /** Null: the usual. */
   public volatile Function<Call, Answer> instead = call -> null;
@@ -146,7 +147,9 @@ public final class FakeManager implements AutoCloseable {
       answer = Answer.of(usual(call));
     }
     byte[] body = answer.body.getBytes(StandardCharsets.UTF_8);
-    exchange.getResponseHeaders().add("sluice-manager-epoch", String.valueOf(epoch));
+    if (epoch > 0) {
+      exchange.getResponseHeaders().add("sluice-manager-epoch", String.valueOf(epoch));
+    }
     exchange.sendResponseHeaders(answer.status, body.length + answer.missing);
     exchange.getResponseBody().write(body);
     exchange.getResponseBody().flush();
