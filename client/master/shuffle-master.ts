@@ -58,6 +58,8 @@ export class ShuffleMaster {
   readonly #batches: AllocationBatches
   readonly #closed = new AbortController()
   readonly #registrations = new Map<MasterJob, Promise<void>>()
+  /** Jobs of whose end the manager is being told: one that begins anew by the same name waits for it. */
+  readonly #ends = new Map<JobId, Promise<unknown>>()
   readonly #underWay = new Set<Promise<void>>()
   #heartbeatIntervalMs: number
   #isReleasing = false
@@ -125,14 +127,14 @@ export class ShuffleMaster {
   async unregisterJob(jobId: JobId): Promise<void> {
     const job = this.#jobs.get(jobId)
     if (job === undefined) return
-    this.#forget(job)
-    await this.#registrationOver(job)
-    // Never registered: what the manager has by this name is another client's.
-    if (job.jobEpoch === undefined) return
-    const query = { jobEpoch: String(job.jobEpoch) }
-    await this.#quietly(job, () =>
-      this.#client.call(managerApi.deleteJob, { params: { jobId }, query, body: undefined }),
-    )
+    await this.#end(job, async () => {
+      // Never registered: what the manager has by this name is another client's.
+      if (job.jobEpoch === undefined) return
+      const query = { jobEpoch: String(job.jobEpoch) }
+      await this.#quietly(job, () =>
+        this.#client.call(managerApi.deleteJob, { params: { jobId }, query, body: undefined }),
+      )
+    })
   }
 
   /**
@@ -142,12 +144,12 @@ export class ShuffleMaster {
   async detachJob(jobId: JobId, keepMs?: number): Promise<void> {
     const job = this.#jobs.get(jobId)
     if (job === undefined) return
-    this.#forget(job)
-    await this.#registrationOver(job)
-    // Else what was released just before would be kept too.
-    await sendReleases(this.#client, job, {})
-    const body = { jobEpoch: job.jobEpoch ?? 0, ...(keepMs === undefined ? {} : { keepMs }) }
-    await this.#client.call(managerApi.detachJob, { params: { jobId }, query: {}, body })
+    await this.#end(job, async () => {
+      // Else what was released just before would be kept too.
+      await sendReleases(this.#client, job, {})
+      const body = { jobEpoch: job.jobEpoch ?? 0, ...(keepMs === undefined ? {} : { keepMs }) }
+      await this.#client.call(managerApi.detachJob, { params: { jobId }, query: {}, body })
+    })
   }
 
   /**
@@ -287,9 +289,17 @@ export class ShuffleMaster {
     }
   }
 
-  /** What ends a job must not overtake its registration, or that would begin it again. */
-  async #registrationOver(job: MasterJob): Promise<void> {
-    await Promise.allSettled([this.#registrations.get(job)])
+  /** Forgets the job; `tell` must not overtake its registration, or that would begin the job again. */
+  async #end(job: MasterJob, tell: () => Promise<void>): Promise<void> {
+    const { jobId } = job
+    this.#forget(job)
+    const ended = Promise.allSettled([this.#registrations.get(job)]).then(tell)
+    this.#ends.set(jobId, ended)
+    try {
+      await ended
+    } finally {
+      if (this.#ends.get(jobId) === ended) this.#ends.delete(jobId)
+    }
   }
 
   /** Registers and sends the list; one at a time for a job. CANCELLED once the job has ended here. */
@@ -297,12 +307,7 @@ export class ShuffleMaster {
     const running = this.#registrations.get(job)
     if (running !== undefined) return running
     if (job.isEnded) return Promise.reject(endedHere(job))
-    const { signal } = this.#closed
-    const registration = registerAndReport(this.#client, job, {
-      clientId: this.#clientId,
-      report: `report-${randomHex(this.#options.world.random, 8)}`,
-      signal,
-    }).then(
+    const registration = this.#registerAfterEnd(job).then(
       ({ heartbeatIntervalMs }) => {
         this.#heartbeatIntervalMs = this.#options.heartbeatIntervalMs ?? heartbeatIntervalMs
         this.#registrations.delete(job)
@@ -314,6 +319,20 @@ export class ShuffleMaster {
     )
     this.#registrations.set(job, registration)
     return registration
+  }
+
+  async #registerAfterEnd(job: MasterJob): Promise<{ readonly heartbeatIntervalMs: number }> {
+    const { signal } = this.#closed
+    const earlier = this.#ends.get(job.jobId)
+    if (earlier !== undefined) {
+      await settledOrAborted(earlier, signal)
+      if (job.isEnded) throw endedHere(job)
+    }
+    return await registerAndReport(this.#client, job, {
+      clientId: this.#clientId,
+      report: `report-${randomHex(this.#options.world.random, 8)}`,
+      signal,
+    })
   }
 
   async #allocate(batch: AllocationBatch): Promise<void> {
@@ -342,9 +361,7 @@ export class ShuffleMaster {
     const { signal } = this.#closed
     const deadlineMs = this.#clock.nowMs() + (this.#options.allocateForMs ?? allocateForDefaultMs)
     for (;;) {
-      if (batch.job.isEnded) {
-        throw endedHere(batch.job)
-      }
+      if (batch.job.isEnded) throw endedHere(batch.job)
       try {
         return await allocateBatch(this.#client, batch, { ...this.#options, signal })
       } catch (error) {
@@ -436,6 +453,21 @@ export class ShuffleMaster {
       // Closed meanwhile: the loop sees it.
     }
   }
+}
+
+/** Throws the reason of the signal when it aborts. */
+async function settledOrAborted(promise: Promise<unknown>, signal: AbortSignal): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const onAbort = () => {
+      resolve()
+    }
+    signal.addEventListener('abort', onAbort, { once: true })
+    void Promise.allSettled([promise]).then(() => {
+      signal.removeEventListener('abort', onAbort)
+      resolve()
+    })
+  })
+  signal.throwIfAborted()
 }
 
 function endedHere({ jobId }: MasterJob): ShuffleError {

@@ -1,6 +1,8 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
+import { sleep } from '../../../client/common/clock.ts'
 import { managerApi } from '../../../client/manager/api.ts'
 import { parseJobId, partitionKeyText } from '../../../client/common/ids.ts'
+import type { Route } from '../../../client/manager/route.ts'
 import { ControlPlane, jobA } from '../../support/control-plane.ts'
 import { VirtualWorld } from '../../support/virtual-world.ts'
 
@@ -162,6 +164,51 @@ test('a registration that fails after its job has ended leaves alone the one tha
   await plane.startManager()
   await world.drive(second)
   expect((await world.drive(master.allocate(jobA, one))).key.jobId).toBe(jobA)
+})
+
+describe('a job that is registered again while its end is told', () => {
+  /** Ends of jobs are told late. */
+  async function withLateEnds() {
+    const { world, plane } = await ready()
+    const client = plane.client(world.start('late'))
+    const call = client.call.bind(client)
+    const ends: readonly Route[] = [managerApi.deleteJob, managerApi.detachJob]
+    vi.spyOn(client, 'call').mockImplementation(async (route: Route, input, options) => {
+      if (ends.includes(route)) await sleep(world.clock, 300)
+      return await call(route, input, options)
+    })
+    plane.client = () => client
+    const master = plane.master('late-master')
+    const jobId = parseJobId('again')
+    await world.drive(master.register(jobId))
+    return { world, plane, master, jobId }
+  }
+
+  test.each(['unregisterJob', 'detachJob'] as const)('by %s begins after it', async (end) => {
+    const { world, plane, master, jobId } = await withLateEnds()
+    const ended = master.master[end](jobId)
+    await world.drive(master.register(jobId))
+    const descriptor = await world.drive(master.allocate(jobId, one))
+    plane.commit(descriptor)
+    await world.drive(ended)
+    await world.clock.advance(10_000)
+    expect(master.failures).toEqual([])
+    expect(master.lost).toEqual([])
+    expect(plane.worker('w1').store.keys()).toEqual([partitionKeyText(descriptor.key)])
+    const told = (await jobsOf({ world, plane })).find((job) => job.jobId === jobId)
+    expect(told).toMatchObject({ state: 'registered' })
+  })
+
+  test('is given up without waiting for that, when its master closes', async () => {
+    const { world, master, jobId } = await withLateEnds()
+    const ended = master.master.unregisterJob(jobId)
+    const refused = expect(master.register(jobId)).rejects.toMatchObject({ code: 'CANCELLED' })
+    const startMs = world.clock.nowMs()
+    await world.drive(master.master.close())
+    await world.drive(refused)
+    expect(world.clock.nowMs() - startMs).toBeLessThan(300)
+    await world.drive(ended)
+  })
 })
 
 test('an allocation waits a while for a worker to come, then says what is short', async () => {
