@@ -36,7 +36,7 @@ export const limitTable = {
   ),
   outgoingControlBytesMax: limit(
     8_388_608,
-    'Answers that wait because the peer does not read: past it the peer is disconnected. Data is bounded by credit instead.',
+    'Answers (frames without a body) that wait because the peer does not read: past it the peer is disconnected. Data is bounded by credit instead, lists and pages by their senders.',
   ),
 } as const satisfies Record<string, Limit>
 

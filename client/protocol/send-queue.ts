@@ -20,8 +20,8 @@ const batchesInFlightMax = 2
 interface Batch {
   readonly parts: readonly Uint8Array[]
   readonly bytes: number
-  /** Of these, frames without a data body: credit doesn't bound them. */
-  readonly controlBytes: number
+  /** Of these, frames without a body: neither credit nor their sender bounds them. */
+  readonly answerBytes: number
   readonly callbacks: readonly OnWritten[]
 }
 
@@ -39,10 +39,10 @@ export class SendQueue {
   readonly #encoder = new FrameEncoder()
   readonly #inFlight = new Set<Batch>()
   #batches: Batch[] = []
-  #filling: { bytes: number; controlBytes: number; callbacks: OnWritten[] } = emptyFilling()
+  #filling: { bytes: number; answerBytes: number; callbacks: OnWritten[] } = emptyFilling()
   #queuedBytes = 0
   #untakenSinceMs = 0
-  #queuedControlBytes = 0
+  #queuedAnswerBytes = 0
   #turnEnd: Timer | undefined
   #sentCount = 0
 
@@ -62,7 +62,7 @@ export class SendQueue {
 
   /** Whether the other side doesn't read what it makes us say. */
   get isOverrun(): boolean {
-    return this.#queuedControlBytes > outgoingControlBytesMax
+    return this.#queuedAnswerBytes > outgoingControlBytesMax
   }
 
   /** Frames ever appended. */
@@ -82,9 +82,9 @@ export class SendQueue {
     filling.bytes += bytes
     if (this.#queuedBytes === 0) this.#untakenSinceMs = this.#options.clock.nowMs()
     this.#queuedBytes += bytes
-    if (declaration.body !== 'data') {
-      filling.controlBytes += bytes
-      this.#queuedControlBytes += bytes
+    if (declaration.body === 'none') {
+      filling.answerBytes += bytes
+      this.#queuedAnswerBytes += bytes
     }
     if (onWritten !== undefined) filling.callbacks.push(onWritten)
     this.#sentCount += 1
@@ -146,7 +146,7 @@ export class SendQueue {
 
   #settle(batch: Batch, error: Error | undefined): void {
     this.#queuedBytes -= batch.bytes
-    this.#queuedControlBytes -= batch.controlBytes
+    this.#queuedAnswerBytes -= batch.answerBytes
     for (const callback of batch.callbacks) {
       try {
         callback(error)
@@ -157,6 +157,6 @@ export class SendQueue {
   }
 }
 
-function emptyFilling(): { bytes: number; controlBytes: number; callbacks: OnWritten[] } {
-  return { bytes: 0, controlBytes: 0, callbacks: [] }
+function emptyFilling(): { bytes: number; answerBytes: number; callbacks: OnWritten[] } {
+  return { bytes: 0, answerBytes: 0, callbacks: [] }
 }

@@ -37,6 +37,20 @@ describe('a write channel', () => {
     await bench.atRest([worker])
   })
 
+  test('many of the widest partitions finish at once on one connection', async () => {
+    const bench = new ClientBench()
+    bench.world.network.configure({ bytesPerMs: 100_000, chunking: 'whole' })
+    const worker = await bench.startWorker('w1')
+    const writing = Array.from({ length: 12 }, (_, partitionIndex) => {
+      const descriptor = descriptorOf(worker, { partitionIndex, subpartitionCount: 131_072 })
+      return writeOne(bench.createPartition(descriptor))
+    })
+    const outcomes = await bench.drive(Promise.all(writing))
+    expect(new Set(outcomes)).toEqual(new Set(['committed']))
+    expect(worker.dialCount).toBe(1)
+    await bench.atRest([worker])
+  })
+
   test('gives up opening a write after fifteen seconds', async () => {
     const { outcome, ms, bench, worker } = await run((busy) => {
       busy.faults.refuseWrites = Array.from({ length: 1000 }, () => 'BUSY' as const)

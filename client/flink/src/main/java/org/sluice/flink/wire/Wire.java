@@ -79,7 +79,7 @@ public final class Wire {
   /** Bytes that wait in one connection before its senders are asked to pause: several sweeps of reads, little beside the pool. */
   public static final int QUEUED_BYTES_BOUND = 4194304;
 
-  /** Answers that wait because the peer does not read: past it the peer is disconnected. Data is bounded by credit instead. */
+  /** Answers (frames without a body) that wait because the peer does not read: past it the peer is disconnected. Data is bounded by credit instead, lists and pages by their senders. */
   public static final int OUTGOING_CONTROL_BYTES_MAX = 8388608;
 
   private Wire() {}
