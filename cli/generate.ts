@@ -73,8 +73,9 @@ export async function commandsText(): Promise<string> {
 
 # Commands
 
-\`sluice COMMAND --help\` prints the same. The exit code is 0 for success, 1 for a failure, 2 for a call
-that is wrong, and 128 and the signal's number when a signal ended it.
+\`sluice COMMAND --help\` prints the same. The exit code is 0 for success, 1 for a failure (of a job or
+worker that the manager does not know, too), 2 for a call that is wrong, and 128 and the signal's number
+when a signal ended it.
 
 ${parts.join('\n')}`
 }

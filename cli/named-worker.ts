@@ -8,7 +8,7 @@ import type { WorkerSummary } from '../client/manager/api-workers.ts'
 import type { ManagerClient } from '../client/manager/manager-client.ts'
 import { nothing } from './manager-command.ts'
 
-/** INVALID_ARGUMENT when it is none, or several. */
+/** NO_WORKER when it is none, INVALID_ARGUMENT when it is several. */
 export async function namedWorker(client: ManagerClient, name: string): Promise<WorkerSummary> {
   const { workers } = await client.call(managerApi.listWorkers, nothing)
   return chooseWorker(workers, name)
@@ -22,12 +22,18 @@ export function chooseWorker(workers: readonly WorkerSummary[], name: string): W
   const found = workers.filter(({ workerId }) => workerId.startsWith(name))
   const [only] = found
   if (only !== undefined && found.length === 1) return only
+  if (found.length > 1) {
+    const ids = listed(found.map(({ workerId }) => workerId))
+    throw new ShuffleError(
+      'INVALID_ARGUMENT',
+      `${name} is the beginning of ${found.length} workers: ${ids}; give more of the name`,
+      { fields: { worker: name } },
+    )
+  }
   const ids = workers.map(({ workerId }) => workerId)
   throw new ShuffleError(
-    'INVALID_ARGUMENT',
-    found.length > 1
-      ? `${name} is the beginning of ${found.length} workers: ${listed(found.map(({ workerId }) => workerId))}; give more of the name`
-      : `the manager knows no worker ${name}${didYouMean(name, ids)}; \`sluice workers\` lists them`,
+    'NO_WORKER',
+    `the manager knows no worker ${name}${didYouMean(name, ids)}; \`sluice workers\` lists them`,
     { fields: { worker: name } },
   )
 }

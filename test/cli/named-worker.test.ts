@@ -23,3 +23,10 @@ test('several or none are refused, with what there is', () => {
   expect(() => chooseWorker(workers, 'worker-1')).toThrow(/2 workers: worker-1a, worker-1b/)
   expect(() => chooseWorker(workers, 'workre-2')).toThrow(/no worker workre-2.*worker-2/)
 })
+
+test('an unknown worker is a failure as an unknown job is, a name that is too short a wrong call', () => {
+  // The command ends with 2 for INVALID_ARGUMENT alone.
+  const refused = (name: string) => expect(() => chooseWorker(workers, name))
+  refused('worker-3').toThrow(expect.objectContaining({ code: 'NO_WORKER' }))
+  refused('worker-1').toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
+})
