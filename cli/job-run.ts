@@ -6,6 +6,7 @@ import { cpus, tmpdir } from 'node:os'
 import { parseClusterId } from '../client/common/ids.ts'
 import {
   createLogger,
+  isShuffleError,
   realWorld,
   shuffleServiceFactory,
   silentLogger,
@@ -22,7 +23,12 @@ import { describeStages, describeWait, showProgress } from './job-progress.ts'
 import { LocalCluster } from './local-cluster.ts'
 import { readToken } from './token-file.ts'
 import { untilEnded } from './until-ended.ts'
-import { countedBetween, readCounters, type WorkerCounters } from './worker-counters.ts'
+import {
+  countedBetween,
+  readCounters,
+  type CountersByWorker,
+  type WorkerCounters,
+} from './worker-counters.ts'
 
 export interface JobRunSettings {
   /** Base address of a manager; undefined for a cluster of its own. */
@@ -41,8 +47,8 @@ export interface JobRun {
   readonly summary: JobSummary
   readonly output: JobOutput
   readonly inputBytes: number
-  /** What the workers' counters took and gave meanwhile. */
-  readonly counters: WorkerCounters
+  /** What the workers' counters took and gave meanwhile; undefined when they can't be asked any more. */
+  readonly counters: WorkerCounters | undefined
 }
 
 /** More than this many task processes gain nothing on one machine's disks. */
@@ -106,7 +112,7 @@ export async function runJobOn(
     await job.begin()
     const result = await runShown(master, context)
     const output = await job.commit(result.results)
-    const counted = countedBetween(before, await counters(access))
+    const counted = await countedSince(before, access)
     return { summary: result.summary, output, inputBytes: job.inputBytes, counters: counted }
   } finally {
     await shuffleMaster.close()
@@ -150,12 +156,25 @@ async function runShown(master: JobMaster, context: CommandContext): Promise<Job
   }
 }
 
+/** Undefined when the manager is away: the output is in place, what was counted is a detail. */
+async function countedSince(
+  before: CountersByWorker,
+  access: Parameters<typeof counters>[0],
+): Promise<WorkerCounters | undefined> {
+  try {
+    return countedBetween(before, await counters(access))
+  } catch (error) {
+    if (!isShuffleError(error)) throw error
+    return undefined
+  }
+}
+
 /** Asks the manager for its workers, and these for their counters. */
 async function counters(access: {
   readonly managerUrl: string
   readonly clusterId: string
   readonly token?: string
-}): Promise<Awaited<ReturnType<typeof readCounters>>> {
+}): Promise<CountersByWorker> {
   const client = new ManagerClient({
     world: realWorld(),
     logger: silentLogger,

@@ -24,11 +24,19 @@ export function summaryText(run: JobRun): string {
     `time        ${humanDuration(summary.durationMs)}, ${humanBytes(inputBytes / seconds)}/s`,
     `tasks       ${stages.join('; ')}`,
     `attempts    ${summary.producerAttempts} of producers (${lostText(run)})`,
-    `shuffled    ${humanBytes(counters.takenUncompressedBytes)}, compressed to ${humanBytes(counters.takenBytes)} (workers' counters)`,
-    `read        ${humanBytes(counters.givenBytes)} (workers' counters)`,
+    ...countersText(counters),
     `memory      ${humanBytes(peak)} at most in a task process`,
     '',
   ].join('\n')
+}
+
+function countersText(counters: JobRun['counters']): readonly string[] {
+  if (counters === undefined) return ["shuffled    not known: the manager can't be asked any more"]
+  const { takenUncompressedBytes, takenBytes, givenBytes } = counters
+  return [
+    `shuffled    ${humanBytes(takenUncompressedBytes)}, compressed to ${humanBytes(takenBytes)} (workers' counters)`,
+    `read        ${humanBytes(givenBytes)} (workers' counters)`,
+  ]
 }
 
 function lostText({ summary }: JobRun): string {

@@ -45,7 +45,10 @@ export interface JobMasterOptions {
 }
 
 export interface JobLimits {
-  /** Attempts of one task, whatever ended them: enough for several losses in a row. */
+  /**
+   * Attempts of one task, whatever ended them but a loss among its inputs: enough for several losses in
+   * a row. That loss counts for the task that produces again.
+   */
   readonly attemptsMax: number
   /** Back-off before another attempt after a failure: doubled from the first to the last. */
   readonly retryDelayMinMs: number
@@ -226,7 +229,8 @@ export class JobMaster {
 
   #startTask(task: TaskRef, slot: Slot): void {
     const attempt = this.#tracker.start(task)
-    if (attempt.attempt > this.#limits.attemptsMax) {
+    const cancelled = this.#stage(task.stage).cancelledAttempts(task.index)
+    if (attempt.attempt - cancelled > this.#limits.attemptsMax) {
       slot.giveBack()
       this.#fail(this.#tooManyAttempts(task))
       return
@@ -316,6 +320,7 @@ export class JobMaster {
   #dropUnstarted({ slot, attempt }: RunningTask): void {
     this.#runs.delete(slot.run)
     slot.giveBack()
+    this.#stage(attempt.stage).noteCancelled(attempt.index)
     this.#tracker.giveUp(attempt)
     this.#schedule()
   }
@@ -345,8 +350,10 @@ export class JobMaster {
     this.#runs.delete(run)
     const { attempt, descriptor, isCancelled } = running
     this.#release(descriptor)
-    this.#stage(attempt.stage).noteError(attempt.index, error)
+    const stage = this.#stage(attempt.stage)
     const kind = isCancelled ? 'cancelled' : kindOfTaskError(error)
+    if (isCancelled) stage.noteCancelled(attempt.index)
+    else stage.noteError(attempt.index, error)
     this.#logFailure(attempt, error, kind)
     switch (kind) {
       case 'fail':

@@ -27,6 +27,7 @@ export class JobStage {
   readonly dataSetId: DataSetId
   readonly #finished: (FinishedTask | undefined)[]
   readonly #lastErrors: (TaskError | undefined)[]
+  readonly #cancelled: number[]
   #version = 0
 
   constructor(plan: StagePlan, index: number) {
@@ -34,6 +35,7 @@ export class JobStage {
     this.dataSetId = parseDataSetId(`${String(index)}-${plan.name}`)
     this.#finished = Array.from({ length: plan.taskCount }, () => undefined)
     this.#lastErrors = Array.from({ length: plan.taskCount }, () => undefined)
+    this.#cancelled = Array.from({ length: plan.taskCount }, () => 0)
   }
 
   /** Raised whenever a partition of the stage is added or lost. */
@@ -72,6 +74,15 @@ export class JobStage {
   setFinished(index: number, task: FinishedTask | undefined): void {
     this.#finished[index] = task
     this.#version += 1
+  }
+
+  noteCancelled(index: number): void {
+    this.#cancelled[index] = this.cancelledAttempts(index) + 1
+  }
+
+  /** Attempts of a task that were ended because of its inputs. */
+  cancelledAttempts(index: number): number {
+    return this.#cancelled[index] ?? 0
   }
 
   noteError(index: number, error: TaskError): void {

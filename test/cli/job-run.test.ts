@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 
+import { LocalCluster } from '../../cli/local-cluster.ts'
 import { runJob, type JobRunSettings } from '../../cli/job-run.ts'
 import { prepareSort } from '../../runtime/jobs/sort-job.ts'
 import { commandContext } from '../support/command-context.ts'
@@ -38,10 +39,34 @@ describe('a job from the command line', { timeout: 180_000 }, () => {
       output: { outputBytes: 6 },
       summary: { producerAttempts: 2 },
     })
-    expect(run.counters.takenUncompressedBytes).toBeGreaterThanOrEqual(6)
-    expect(run.counters.givenBytes).toBeGreaterThanOrEqual(run.counters.takenBytes)
+    const { takenUncompressedBytes, takenBytes, givenBytes } = run.counters!
+    expect(takenUncompressedBytes).toBeGreaterThanOrEqual(6)
+    expect(givenBytes).toBeGreaterThanOrEqual(takenBytes)
     expect(run.summary.taskProcesses).toHaveLength(1)
     expect(context.noted.join('')).toMatch(/map 2 of 2/)
+  })
+
+  test('whose output is in place is done, though its cluster is gone by then', async () => {
+    writeFileSync(input, 'b\na\n')
+    const cluster = await LocalCluster.start({
+      workerCount: 1,
+      ports: 'free',
+      clusterId: settings.clusterId,
+      signal: new AbortController().signal,
+    })
+    const prepare = async () => {
+      const prepared = await prepareSort(job)
+      const commit = async (results: Parameters<typeof prepared.commit>[0]) => {
+        const committed = await prepared.commit(results)
+        await cluster.stop()
+        return committed
+      }
+      return { ...prepared, commit }
+    }
+    const onCluster = { ...settings, manager: cluster.managerUrl }
+    const run = await runJob(prepare, onCluster, commandContext())
+    expect(readFileSync(output, 'utf8')).toBe('a\nb\n')
+    expect(run.counters).toBeUndefined()
   })
 
   test('that was told to end before it began starts nothing', async () => {

@@ -30,6 +30,12 @@ test('the summary says what was done, lost, taken and given', () => {
   expect(text).toMatch(/3\.0 MiB at most/)
 })
 
+test('what the workers counted may be unknown', () => {
+  const uncounted = { ...run, counters: undefined }
+  expect(summaryText(uncounted)).toMatch(/shuffled +not known: .*\nmemory/)
+  expect(JSON.parse(summaryJson(uncounted))).not.toHaveProperty('workers')
+})
+
 test('as JSON it has the same for programs', () => {
   expect(JSON.parse(summaryJson(run))).toMatchObject({
     jobId: 'sort-1',

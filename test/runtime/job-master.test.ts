@@ -302,6 +302,26 @@ describe('a job master', () => {
     expectClean(world)
   })
 
+  test('lets a consumer be cancelled by as many losses as there are: they are no failures of it', async () => {
+    const world = setUp(
+      { produce, collect },
+      { processCount: 1, slotsPerProcess: 1, limits: { attemptsMax: 3 } },
+    )
+    const lost = new Set<number>()
+    world.shuffle.onRead = ({ inputs }) => {
+      const index = lost.size
+      if (index >= inputs.length) return
+      lost.add(index)
+      const key = inputs.find(({ descriptor }) => descriptor.key.partitionIndex === index)
+      if (key !== undefined) world.shuffle.lose(key.descriptor.key, true)
+    }
+    const result = await world.master.run()
+    expect(result.results).toEqual(expected)
+    expect(lost.size).toBe(4)
+    expect(attempts(result)).toEqual([8, 7])
+    expectClean(world)
+  })
+
   test('fails at once, with code and fields, on an error that no attempt can mend', async () => {
     const error = new ShuffleError('INVALID_ARGUMENT', 'the line is too long', {
       fields: { line: 7, path: '/x' },

@@ -27,6 +27,13 @@ test('a stage keeps the last error of a task', () => {
   expect(stage.lastError(0)?.message).toBe('second')
 })
 
+test('a stage counts the attempts of each task that were cancelled', () => {
+  const stage = new JobStage(plan, 0)
+  stage.noteCancelled(1)
+  stage.noteCancelled(1)
+  expect([stage.cancelledAttempts(0), stage.cancelledAttempts(1)]).toEqual([0, 2])
+})
+
 test('data sets and attempts have names of their own', () => {
   expect(new JobStage(plan, 3).dataSetId).toBe('3-map')
   expect(attemptIdOf(2)).toBe('attempt-2')
