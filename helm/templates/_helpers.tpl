@@ -116,9 +116,9 @@ http://{{ include "sluice.fullname" . }}-manager.{{ .Release.Namespace }}.svc.{{
 {{- $pool := . -}}
 {{- $drain := include "sluice.milliseconds" $pool.drainTimeout | int64 -}}
 {{- $readers := include "sluice.milliseconds" $pool.drainReadersTimeout | int64 -}}
-{{- $needed := add (div (add $drain $readers 999) 1000) 15 -}}
+{{- $needed := add (div (add $drain $readers 999) 1000) 40 -}}
 {{- if gt $needed ($pool.terminationGracePeriodSeconds | int64) -}}
-{{- fail (printf "pool %s: drainTimeout %s, drainReadersTimeout %s and 15 s to close the disks are %d s, more than terminationGracePeriodSeconds %d: the worker would be killed while it drains; raise terminationGracePeriodSeconds or lower the drain times" $pool.name $pool.drainTimeout $pool.drainReadersTimeout $needed ($pool.terminationGracePeriodSeconds | int64)) -}}
+{{- fail (printf "pool %s: drainTimeout %s, drainReadersTimeout %s and 40 s to sync and close the disks are %d s, more than terminationGracePeriodSeconds %d: the worker would be killed while it drains; raise terminationGracePeriodSeconds or lower the drain times" $pool.name $pool.drainTimeout $pool.drainReadersTimeout $needed ($pool.terminationGracePeriodSeconds | int64)) -}}
 {{- end -}}
 {{- $disks := dict -}}
 {{- range $disk := $pool.disks -}}

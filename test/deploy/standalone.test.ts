@@ -11,6 +11,7 @@ import { managerOptions } from '../../shuffle-manager/options.ts'
 import { parseDataDirectories, workerOptions } from '../../shuffle-worker/options.ts'
 import { workerNodeFlags } from '../../shuffle-worker/heap-limits.ts'
 import { checkDescriptors, threadsNeeded } from '../../shuffle-worker/process-limits.ts'
+import { defaultStoreOptions } from '../../shuffle-worker/storage/data-store-options.ts'
 import { diskOperationsInFlightMax } from '../../shuffle-worker/storage/disk-operation.ts'
 import { readText } from '../support/source-tree.ts'
 
@@ -95,7 +96,7 @@ describe('the worker’s unit', () => {
   test('waits as long as a drain takes', () => {
     const waitMs = Number(settings.get('TimeoutStopSec')![0]) * 1000
     expect(waitMs).toBeGreaterThanOrEqual(
-      worker.drainTimeoutMs + worker.drainReadersTimeoutMs + 15_000,
+      worker.drainTimeoutMs + worker.drainReadersTimeoutMs + defaultStoreOptions.cleanStopTimeoutMs,
     )
   })
 

@@ -8,6 +8,7 @@ import { managerOptions } from '../../shuffle-manager/options.ts'
 import { parseDataDirectories, workerOptions } from '../../shuffle-worker/options.ts'
 import { workerNodeFlags } from '../../shuffle-worker/heap-limits.ts'
 import { threadsNeeded } from '../../shuffle-worker/process-limits.ts'
+import { defaultStoreOptions } from '../../shuffle-worker/storage/data-store-options.ts'
 import { diskOperationsInFlightMax } from '../../shuffle-worker/storage/disk-operation.ts'
 import {
   at,
@@ -176,7 +177,7 @@ describe('stopping', () => {
       const drainMs =
         (values['drainTimeoutMs'] as number) + (values['drainReadersTimeoutMs'] as number)
       expect(podSpec(set)!.terminationGracePeriodSeconds * 1000).toBeGreaterThanOrEqual(
-        drainMs + 15_000,
+        drainMs + defaultStoreOptions.cleanStopTimeoutMs,
       )
     }
   })
@@ -185,10 +186,10 @@ describe('stopping', () => {
     [{ 'worker.drainTimeout': '76s' }, 'terminationGracePeriodSeconds'],
     [{ 'worker.drainTimeout': '10m' }, 'terminationGracePeriodSeconds'],
     [
-      { 'worker.drainReadersTimeout': '65001ms', 'worker.drainTimeout': '10s' },
+      { 'worker.drainReadersTimeout': '70001ms', 'worker.drainTimeout': '10s' },
       'killed while it drains',
     ],
-    [{ 'worker.terminationGracePeriodSeconds': 84 }, 'killed while it drains'],
+    [{ 'worker.terminationGracePeriodSeconds': 109 }, 'killed while it drains'],
     [{ pools: [{ name: 'a' }, { name: 'b', drainTimeout: '1h' }] }, 'pool b'],
   ])('longer than the grace period is refused: %j', async (set, text) => {
     const { code, stderr } = await helmTemplate({ set })
@@ -197,7 +198,7 @@ describe('stopping', () => {
   })
 
   test('within the grace period is taken', async () => {
-    const set = { 'worker.drainTimeout': '64s', 'worker.terminationGracePeriodSeconds': 89 }
+    const set = { 'worker.drainTimeout': '64s', 'worker.terminationGracePeriodSeconds': 114 }
     expect(await helmTemplate({ set })).toMatchObject({ code: 0 })
   })
 
