@@ -3,6 +3,7 @@
 
 import * as fs from 'node:fs'
 import * as fsPromises from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import { directBlockBytes } from './aligned-memory.ts'
 import type { Disk, DiskFile, OpenMode } from './disk.ts'
@@ -34,9 +35,7 @@ export const realDisk: Disk = {
   },
   rename: (from, to) => fsPromises.rename(from, to),
   unlink: (path) => fsPromises.unlink(path),
-  async makeDirectory(path) {
-    await fsPromises.mkdir(path, { recursive: true })
-  },
+  makeDirectory,
   list: (path) => fsPromises.readdir(path),
   async status(path) {
     try {
@@ -68,6 +67,35 @@ export const realDisk: Disk = {
   },
   lock: (path) => lockDirectory(path),
   bootId,
+}
+
+/** Node's own recursive call never ends where a directory is there and takes none, as /proc. */
+async function makeDirectory(path: string): Promise<void> {
+  try {
+    await makeOneDirectory(path)
+  } catch (error) {
+    const above = dirname(path)
+    if (!isMissing(error) || above === path) throw error
+    await makeDirectory(above)
+    await makeOneDirectory(path)
+  }
+}
+
+async function makeOneDirectory(path: string): Promise<void> {
+  try {
+    await fsPromises.mkdir(path)
+  } catch (error) {
+    if (!(await isDirectory(path))) throw error
+  }
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  try {
+    return (await fsPromises.stat(path)).isDirectory()
+  } catch {
+    // Whoever asks has the error that matters.
+    return false
+  }
 }
 
 async function bootId(): Promise<string | undefined> {

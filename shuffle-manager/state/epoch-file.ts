@@ -1,7 +1,7 @@
 // All that survives a restart of the manager: its epoch. max(stored + 1, wall clock in ms), so that
 // losing the file is harmless. Owned by the manager, which holds the directory's lock while it runs.
 
-import { ShuffleError } from '../../client/common/errors.ts'
+import { ShuffleError, isShuffleError } from '../../client/common/errors.ts'
 import type { DirectoryLock, Disk } from '../../client/common/disk.ts'
 
 const fileName = 'manager-epoch'
@@ -15,13 +15,29 @@ export interface OpenedEpoch {
   close(): Promise<void>
 }
 
-/** Throws INVALID_ARGUMENT when another manager runs in this directory. */
-export async function openEpoch(options: {
+interface EpochPlace {
   readonly disk: Disk
   readonly directory: string
   readonly wallMs: number
-}): Promise<OpenedEpoch> {
-  const { disk, directory, wallMs } = options
+}
+
+/** Throws INVALID_ARGUMENT when another manager runs in this directory, DISK_FAILED when it can't be used. */
+export async function openEpoch(place: EpochPlace): Promise<OpenedEpoch> {
+  try {
+    return await lockAndRaise(place)
+  } catch (error) {
+    if (isShuffleError(error)) throw error
+    const { directory } = place
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new ShuffleError(
+      'DISK_FAILED',
+      `the state directory ${directory} can't be used: ${reason}; check that this user can make and write it, or name another with --state-directory`,
+      { cause: error, fields: { directory } },
+    )
+  }
+}
+
+async function lockAndRaise({ disk, directory, wallMs }: EpochPlace): Promise<OpenedEpoch> {
   await disk.makeDirectory(directory)
   const lock = await disk.lock(directory)
   if (lock === undefined) {

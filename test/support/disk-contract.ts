@@ -203,6 +203,9 @@ export function describeDisk(
     const status = { sizeBytes: 7, isDirectory: false }
     expect(await drive(disk.status(`${directory}/a/file`))).toEqual(status)
     expect(await drive(disk.status(`${directory}/a/file/below`))).toBeUndefined()
+    for (const path of [`${directory}/a/file`, `${directory}/a/file/b/c`]) {
+      await expect(drive(disk.makeDirectory(path))).rejects.toMatchObject({ code: 'EEXIST' })
+    }
     const missing = disk.list(`${directory}/none`)
     await expect(drive(missing)).rejects.toMatchObject({ code: 'ENOENT' })
     const orphan = disk.open(`${directory}/none/file`, 'create')

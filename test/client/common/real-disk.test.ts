@@ -16,6 +16,13 @@ describe('the real disk', () => {
     else expect(await realDisk.bootId()).toMatch(/^[0-9a-f-]{36}$/)
   })
 
+  test('a directory that can not be made fails, where the one above is there too', async () => {
+    if (process.platform !== 'linux') return
+    for (const path of ['/proc/sluice', '/proc/sluice/a/b']) {
+      await expect(realDisk.makeDirectory(path)).rejects.toMatchObject({ code: 'ENOENT' })
+    }
+  })
+
   test('every descriptor is given back, after a failure too', async () => {
     await withTemporaryDirectory(async (directory) => {
       // The calls before the count open whatever Node keeps open.

@@ -34,6 +34,16 @@ test('a second manager in the same directory does not start', async () => {
   await expect(open(world, 1001)).rejects.toThrow(/another shuffle manager runs in \/state/)
 })
 
+test('a directory that can not be used is named, with the reason and the option', async () => {
+  const world = new VirtualWorld()
+  const process = world.start('machine')
+  const file = await world.drive(process.disk.open('/state', 'create'))
+  await world.drive(file.close())
+  await expect(open(world, 1000, process)).rejects.toThrow(
+    /state directory \/state can't be used: .*EEXIST.*--state-directory/,
+  )
+})
+
 test('a manager that was killed leaves the directory to the next one', async () => {
   const world = new VirtualWorld()
   const process = world.start('machine')
