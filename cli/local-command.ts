@@ -1,5 +1,6 @@
 // `sluice local`: a cluster on this machine, until it is told to stop.
 
+import { isShuffleError, ShuffleError } from '../client/index.ts'
 import { declareOptions } from '../client/common/options.ts'
 import { formatBytes } from '../client/common/option-kinds.ts'
 import { exitCodes, type CommandContext } from './command.ts'
@@ -63,7 +64,7 @@ export const localCommand = optionCommand({
     },
   ],
   run: async ({ values }, context) => {
-    const cluster = await LocalCluster.start({
+    const starting = LocalCluster.start({
       workerCount: values.workers,
       ports: values.freePorts ? 'free' : 'default',
       clusterId: values.clusterId,
@@ -73,6 +74,9 @@ export const localCommand = optionCommand({
         context.note(text)
       },
       ...(values.directory === undefined ? {} : { directory: values.directory }),
+    })
+    const cluster = await starting.catch((error: unknown) => {
+      throw values.freePorts ? error : withPortAdvice(error)
     })
     try {
       context.print(values.json ? clusterJson(cluster) : clusterText(cluster))
@@ -87,6 +91,13 @@ export const localCommand = optionCommand({
     }
   },
 })
+
+/** The services name their own options, which this command doesn't have. */
+function withPortAdvice(error: unknown): unknown {
+  if (!isShuffleError(error) || !error.message.includes(' is in use: ')) return error
+  const advice = 'does a cluster run here already? --free-ports starts this one beside it'
+  return new ShuffleError(error.code, `${error.message}\n${advice}`, { cause: error })
+}
 
 /** The others go on without a worker, as in any cluster; without the manager all are stopped. */
 function tellOfLostWorkers(cluster: LocalCluster, context: CommandContext): void {

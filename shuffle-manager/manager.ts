@@ -2,6 +2,7 @@
 // which gives it the world.
 
 import { Registry } from 'prom-client'
+import { withListenAdvice } from '../client/common/listen-error.ts'
 import { HttpAdmission } from '../client/manager/http-admission.ts'
 import { parseClusterId } from '../client/common/ids.ts'
 import type { Logger } from '../client/common/log.ts'
@@ -89,11 +90,10 @@ export class ShuffleManager {
       facts: settings.facts ?? (() => ({})),
     }
     try {
-      const server = await HttpServer.listen(parts, {
-        network: world.network,
-        clock: world.clock,
-        address: { host: options.host, port: options.port },
-      })
+      const address = { host: options.host, port: options.port }
+      const { network, clock } = world
+      const listening = HttpServer.listen(parts, { network, clock, address })
+      const server = await withListenAdvice(listening, address, { host: 'host', port: 'port' })
       cluster.start()
       return new ShuffleManager({ settings, epoch, cluster, server })
     } catch (error) {

@@ -12,6 +12,7 @@ import type { Registry } from 'prom-client'
 import type { Clock } from '../../client/common/clock.ts'
 import { errorTable, isShuffleError, ShuffleError } from '../../client/common/errors.ts'
 import type { Logger } from '../../client/common/log.ts'
+import { withListenAdvice } from '../../client/common/listen-error.ts'
 import type { Address, Listener, Network } from '../../client/common/network.ts'
 import { metricsText } from '../../client/common/metric-filter.ts'
 import { addAdmission, HttpAdmission } from '../../client/manager/http-admission.ts'
@@ -62,7 +63,7 @@ export class HttpServer {
     this.#admission = fields.admission
   }
 
-  /** Rejects with the system's error when the port can't be had. */
+  /** Rejects when the port can't be had, with the options that change it. */
   static async listen(
     parts: HttpServerParts,
     where: { readonly network: Network; readonly address: Address },
@@ -70,7 +71,7 @@ export class HttpServer {
     let server: Server | undefined
     const admission = admissionOf(parts)
     const app = await createApp(parts, { admission, onServer: (made) => (server = made) })
-    const listener = await where.network.listenStreams(where.address, (stream: Duplex) => {
+    const listening = where.network.listenStreams(where.address, (stream: Duplex) => {
       if (!admission.admit(stream)) {
         stream.destroy()
         return
@@ -83,6 +84,8 @@ export class HttpServer {
       })
       server?.emit('connection', stream)
     })
+    const options = { host: 'bind-host', port: 'http-port' }
+    const listener = await withListenAdvice(listening, where.address, options)
     return new HttpServer({ app, listener, admission })
   }
 

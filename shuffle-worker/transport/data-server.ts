@@ -2,6 +2,7 @@
 
 import type { Clock, Timer } from '../../client/common/clock.ts'
 import { ShuffleError } from '../../client/common/errors.ts'
+import { withListenAdvice } from '../../client/common/listen-error.ts'
 import type { Address, Connection, Listener, Network } from '../../client/common/network.ts'
 import { ConnectionHandler, type ConnectionHandlerOptions } from './connection-handler.ts'
 
@@ -31,11 +32,14 @@ export class DataServer {
     this.#options = options
   }
 
+  /** Rejects when the port can't be had, with the options that change it. */
   async start(): Promise<void> {
     const { network, address } = this.#options
-    this.#listener = await network.listen(address, (connection) => {
+    const listening = network.listen(address, (connection) => {
       this.#accept(connection)
     })
+    const options = { host: 'bind-host', port: 'data-port' }
+    this.#listener = await withListenAdvice(listening, address, options)
     this.#lookLater()
   }
 

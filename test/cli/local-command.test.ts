@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
 import { expect, test } from 'vitest'
 
 import { localCommand } from '../../cli/local-command.ts'
@@ -23,6 +25,16 @@ test.each([
   },
   120_000,
 )
+
+test('ports that are taken are named with the option that takes others', async () => {
+  // By this server, or by whoever was faster.
+  const other = createServer().listen(9700, '127.0.0.1')
+  await once(other, 'listening').catch(() => undefined)
+  await expect(localCommand.run(['--workers=1'], commandContext())).rejects.toThrow(
+    /127\.0\.0\.1:9700 is in use: .*\n.*--free-ports/,
+  )
+  other.close()
+}, 120_000)
 
 test('a worker that is killed does not end the others, and how to start it again is said', async () => {
   const controller = new AbortController()

@@ -90,6 +90,12 @@ describe('shuffle worker', () => {
     },
   )
 
+  it('names the option of the port that it can not have', async () => {
+    await expect(WorkerBench.start({ httpPort: dataPort })).rejects.toThrow(
+      /0\.0\.0\.0:9710 is in use: .*--http-port/,
+    )
+  })
+
   it('resumes a read on another connection after the last entry received', async () => {
     const bench = await WorkerBench.start()
     const writer = await bench.connect()
