@@ -14,9 +14,13 @@ export class Life {
     return this.#isAlive
   }
 
-  /** Runs `callback` at the end of this life; the order of registration is the order of calls. */
+  /**
+   * Runs `callback` at the end of this life; the order of registration is the order of calls. At once
+   * after the end: what a process that was killed in the middle of a turn still takes is not kept.
+   */
   atEnd(callback: () => void): void {
-    this.#onEnd.push(callback)
+    if (this.#isAlive) this.#onEnd.push(callback)
+    else callback()
   }
 
   end(): void {

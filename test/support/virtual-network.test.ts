@@ -44,6 +44,19 @@ test('a stream can be cut byte by byte', async () => {
   expect(atFar.bytes().toString()).toBe('hello world')
 })
 
+test('what a process takes after it was killed, in the rest of its turn, is free for the next one', async () => {
+  const world = new VirtualWorld()
+  const killed = world.start('server')
+  const next = world.start('server')
+  const address = { host: 'server', port: 9710 }
+  killed.kill()
+  void killed.network.listen(address, () => undefined)
+  void killed.disk.lock('/')
+  await world.clock.advance(1000)
+  expect(await world.drive(next.network.listen(address, () => undefined))).toBeDefined()
+  expect(await world.drive(next.disk.lock('/'))).toBeDefined()
+})
+
 test('memory given back before onWritten shows as wrong bytes', async () => {
   const world = new VirtualWorld()
   const { near, atFar } = await connectedPair(world)
