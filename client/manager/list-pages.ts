@@ -3,15 +3,11 @@
 import type { AttemptColumns } from './key-columns.ts'
 import { bodyBytesMax, pageEntriesMax } from './schemas.ts'
 
-/** Rows of one group: with the longest ids still a third of a page. */
+/** Rows of one group: with the longest ids, of characters that JSON writes as two, still within a page. */
 export const groupRowsMax = 4_000
 
 /** What is around the groups of a page: a list of data sets or workers has its own page limit. */
 const pageBytesMax = bodyBytesMax * 0.75
-
-/** Names, epochs and punctuation of a group; index, sequence, bytes and punctuation of a row. */
-const groupBytes = 1_000
-const rowBytes = 50
 
 /** Pages of groups, in order; at least one page, which may be empty. */
 export function pagesOfGroups<Group extends AttemptColumns>(groups: readonly Group[]): Group[][] {
@@ -20,7 +16,8 @@ export function pagesOfGroups<Group extends AttemptColumns>(groups: readonly Gro
   let bytes = 0
   let entries = 0
   for (const group of groups) {
-    const size = sizeOf(group)
+    // As it is sent: a quotation mark in an id takes two bytes. The comma is one more.
+    const size = Buffer.byteLength(JSON.stringify(group)) + 1
     const count = group.partitionIndices.length
     if (page.length > 0 && (bytes + size > pageBytesMax || entries + count > pageEntriesMax)) {
       page = []
@@ -33,8 +30,4 @@ export function pagesOfGroups<Group extends AttemptColumns>(groups: readonly Gro
     entries += count
   }
   return pages
-}
-
-function sizeOf(group: AttemptColumns): number {
-  return group.attempts.reduce((sum, attempt) => sum + attempt.length + rowBytes, groupBytes)
 }

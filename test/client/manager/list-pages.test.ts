@@ -38,3 +38,25 @@ test('groups of one row each are bounded by what their heads take', () => {
     expect(JSON.stringify(page).length).toBeLessThan(bodyBytesMax * 0.9)
   }
 })
+
+test('ids that JSON writes longer than they are count as they are written', () => {
+  const quotes = (index: number) => `${String(index).padStart(7, '0')}${'"'.repeat(193)}`
+  const keys = Array.from({ length: 20_000 }, (_, index) => key(index, quotes(index)))
+  const ofMany = inPages(keys, groupRowsMax).map((rows) => ({
+    jobId: '"'.repeat(200),
+    dataSetId: '"'.repeat(200),
+    ...encodeAttempts(rows),
+    sequences: rows.map(() => Number.MAX_SAFE_INTEGER),
+    byteCounts: rows.map(() => Number.MAX_SAFE_INTEGER),
+  }))
+  const ofOne = keys.map((one, index) => ({
+    jobId: '"'.repeat(200),
+    dataSetId: quotes(index),
+    ...encodeAttempts([one]),
+  }))
+  for (const groups of [ofMany, ofOne]) {
+    const pages = pagesOfGroups<(typeof groups)[number]>(groups)
+    const longest = Math.max(...pages.map((page) => JSON.stringify(page).length))
+    expect(longest).toBeLessThan(bodyBytesMax * 0.9)
+  }
+})
