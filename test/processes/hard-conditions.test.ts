@@ -155,6 +155,7 @@ describe('a connection that is cut or slow', () => {
     const { descriptors, expected } = await writeSome(client, 2, 60)
     const { dataPort = 0 } = on.worker(0).ready ?? {}
     const total = { up: 0, down: 0 }
+    let cutCount = 0
     {
       await using proxy = await CuttingProxy.before(dataPort)
       await readThrough(proxy, on, descriptors)
@@ -166,9 +167,13 @@ describe('a connection that is cut or slow', () => {
         const bytes = Math.floor((point * total[direction]) / 40)
         proxy.plan = { cutAfter: { direction, bytes: bytes + 1 }, times: 1 }
         const read = await readThrough(proxy, on, descriptors)
-        expect([direction, bytes, proxy.cuts, read]).toEqual([direction, bytes, 1, expected])
+        // How much a reader says hangs on how its grants fall together.
+        const cuts = proxy.passed[direction] > bytes ? 1 : 0
+        cutCount += cuts
+        expect([direction, bytes, proxy.cuts, read]).toEqual([direction, bytes, cuts, expected])
       }
     }
+    expect(cutCount).toBeGreaterThan(60)
     await expectAtRest(on.worker(0))
   })
 
