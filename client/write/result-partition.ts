@@ -207,6 +207,8 @@ export class ResultPartition {
   }
 
   #add(emission: Emission): boolean {
+    // Aborted since the wait for room has ended, it has given its memory back.
+    this.#throwIfFailed()
     const { subpartition, code, bytes } = emission
     return code === undefined
       ? this.#sortBuffer.append(subpartition, bytes)
