@@ -157,7 +157,7 @@ export class DataStore {
     return this.#keptIndexes.bytes
   }
 
-  /** WRITER_CONFLICT, STALE_ALLOCATION, NO_SPACE, DISK_FAILED, LIMIT_EXCEEDED, WORKER_DRAINING. */
+  /** WRITER_CONFLICT, STALE_ALLOCATION, BUSY, NO_SPACE, DISK_FAILED, LIMIT_EXCEEDED, WORKER_DRAINING. */
   // eslint-disable-next-line @typescript-eslint/require-await -- every refusal is a rejection
   async openWrite(request: OpenWriteRequest): Promise<PartitionWriter> {
     const text = keyTextOf(request.key)

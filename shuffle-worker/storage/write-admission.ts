@@ -41,7 +41,10 @@ export interface KnownOfKey {
   readonly highestAllocation: AllocationId | undefined
 }
 
-/** STALE_ALLOCATION or WRITER_CONFLICT, or undefined when the write may begin. */
+/**
+ * STALE_ALLOCATION or WRITER_CONFLICT, or undefined when the write may begin. BUSY while what an
+ * earlier writer left is deleted: a client whose connection broke while it opened comes back at once.
+ */
 export function refusalOf(request: OpenWriteRequest, known: KnownOfKey): ShuffleError | undefined {
   const { entry, fate } = known
   const state = entry?.state ?? fate?.state
@@ -56,12 +59,20 @@ export function refusalOf(request: OpenWriteRequest, known: KnownOfKey): Shuffle
     case 'released':
       return refusal(request, 'STALE_ALLOCATION', 'the key was told to release')
     case 'writing':
-      return refusal(request, 'WRITER_CONFLICT', 'the key has a writer here')
+      return hasEnded(entry)
+        ? new ShuffleError('BUSY', 'what an earlier writer of the key left is being deleted', {
+            fields: { ...request.key },
+          })
+        : refusal(request, 'WRITER_CONFLICT', 'the key has a writer here')
     case 'committed':
       return refusal(request, 'WRITER_CONFLICT', 'the key is committed here')
     case 'lost':
       return refusal(request, 'WRITER_CONFLICT', 'the key was committed here and lost')
   }
+}
+
+function hasEnded(entry: RegistryEntry | undefined): boolean {
+  return entry?.state === 'writing' && entry.write.failure !== undefined
 }
 
 function refusal(

@@ -155,6 +155,15 @@ describe('a data store', () => {
     await expect(open(small, 9)).rejects.toMatchObject({ code: 'WRITER_CONFLICT' })
   })
 
+  it('has a key that is opened again wait until its earlier writer is deleted', async () => {
+    const earlier = await open(large, 5)
+    const ending = earlier.abort()
+    await expect(open(large, 5)).rejects.toMatchObject({ code: 'BUSY' })
+    await expect(open(large, 4)).rejects.toMatchObject({ code: 'STALE_ALLOCATION' })
+    await virtual.drive(ending)
+    await virtual.drive((await open(large, 5)).abort())
+  })
+
   it('releases in three states, and refuses the key until it is forgotten', async () => {
     await write(large)
     fixture.store.release([large.key])
