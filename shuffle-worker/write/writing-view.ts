@@ -87,6 +87,8 @@ export class WritingView {
   constructor(options: WritingViewOptions) {
     this.#options = options
     this.#states = new TimeInState(options.clock, writeStates)
+    // Not within the turn: what arrived with its OpenWrite may give it up, and then its key stays free.
+    this.#addStep(() => Promise.resolve())
     this.#addStep(() => this.#open())
   }
 

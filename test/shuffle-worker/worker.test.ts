@@ -151,6 +151,16 @@ describe('shuffle worker', () => {
     await bench.expectNothingHeld()
   })
 
+  it('opens a key at once whose first opening was given up before it was heard', async () => {
+    const bench = await WorkerBench.start()
+    const client = await bench.connect()
+    const key = bench.key(0)
+    client.connection.send(messages.CloseChannel, client.openWrite(key), { code: 0 })
+    const written = await bench.write(client, key, someRegions(bench))
+    expect(client.errorOf(written)).toBeUndefined()
+    await bench.expectNothingHeld()
+  })
+
   it('ends a write that sends beyond its credit, and the others go on', async () => {
     const bench = await WorkerBench.start()
     const client = await bench.connect()

@@ -210,6 +210,7 @@ describe('writing view', () => {
       },
     ]) {
       const bench = new Bench()
+      await bench.clock.settle()
       act(bench)
       expect(bench.error?.code).toBe('PROTOCOL')
       await bench.clock.advance(100)
@@ -220,6 +221,7 @@ describe('writing view', () => {
 
   it('leaks nothing when it is closed while it is being opened', async () => {
     const bench = new Bench()
+    await bench.clock.settle()
     bench.view.close()
     bench.view.close()
     await bench.clock.advance(10)
