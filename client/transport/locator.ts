@@ -41,10 +41,33 @@ export class Locator {
       return await this.#pool.connect(tried, signal)
     } catch (error) {
       if (!isShuffleError(error, 'WORKER_UNREACHABLE', 'WORKER_CHANGED')) throw error
-      const present = await abortable(this.#ask(hint, key, error), signal)
+      const present = await this.#presentOf({ hint, tried, key, failure: error }, signal)
       if (isSameAddress(present, tried)) throw error
+      // The hint is worth remembering when it has answered; the manager's word is in any case.
+      if (present !== hint) this.#remember(present)
+      const connection = await this.#pool.connect(present, signal)
       this.#remember(present)
-      return this.#pool.connect(present, signal)
+      return connection
+    }
+  }
+
+  /** Where to try next: what the manager says; the hint, which may be newer, where it says nothing. */
+  async #presentOf(
+    at: {
+      readonly hint: WorkerAddress
+      readonly tried: WorkerAddress
+      readonly key: PartitionKey
+      readonly failure: ShuffleError
+    },
+    signal: AbortSignal | undefined,
+  ): Promise<WorkerAddress> {
+    const { hint, tried, key, failure } = at
+    try {
+      return await abortable(this.#ask(hint, key, failure), signal)
+    } catch (error) {
+      const isUnknown = error === failure || isShuffleError(error, 'WORKER_UNREACHABLE')
+      if (!isUnknown || isSameAddress(hint, tried)) throw error
+      return hint
     }
   }
 

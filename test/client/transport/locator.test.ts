@@ -40,6 +40,19 @@ describe('the locator', () => {
     await bench.atRest([worker])
   })
 
+  test('without the manager the hint is tried too, when the address it remembers is gone', async () => {
+    const { bench, worker, key, hint, answer } = await setUp()
+    const earlier = await bench.startWorker('earlier', { name: worker.workerId })
+    answer({ ...hint, host: 'earlier' })
+    await bench.drive(bench.locator.connect({ ...hint, host: 'nowhere' }, key))
+    await bench.drive(earlier.stop())
+    await bench.world.clock.advance(100)
+    bench.locate = () => Promise.reject(new ShuffleError('NO_MANAGER', 'it is away'))
+    await bench.drive(bench.locator.connect(hint, key))
+    expect(worker.dialCount).toBe(1)
+    await bench.atRest([worker])
+  })
+
   test('resolves the name anew at each dial', async () => {
     const { bench, worker, key, hint } = await setUp()
     bench.world.network.setName('worker.example', 'elsewhere')
